@@ -1,0 +1,139 @@
+/**
+ * `Deno.connect`, for Deno.
+ *
+ * Bytes are read into one buffer per socket by `conn.read`; the Web streams of a connection cost twice as much.
+ * Deno's `write` is asynchronous and may be partial, so there is at most one in flight, and what comes meanwhile waits
+ * in order. The caller is told to wait once more than 256 KiB are unsent, and to go on at 64 KiB.
+ */
+
+/// <reference lib="deno.ns" />
+import { Buffer } from "node:buffer";
+import { BaseTransport } from "./base_transport.ts";
+import { settleAttempt, systemPath } from "./connect_attempt.ts";
+import { lostError } from "./socket_error.ts";
+import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
+import { nativeUtf8Slice } from "./utf8_slice.ts";
+
+const READ_BUFFER_SIZE = 65_536;
+const HIGH_WATER_MARK = 262_144;
+const LOW_WATER_MARK = 65_536;
+/** Waiting chunks are joined into one write of up to this size. */
+const JOIN_SIZE = 65_536;
+
+/** Makes the `Deno.connect` transport. */
+export function createDenoTransport(): TransportFactory {
+  return { name: "deno", connect, utf8Slice: nativeUtf8Slice(Buffer.prototype), asyncStacks: true };
+}
+
+type Conn = Deno.TcpConn | Deno.UnixConn;
+
+function connect(target: ConnectTarget): Promise<Transport> {
+  return settleAttempt(target, () => ({
+    opened: open(target).then((conn) => new DenoTransport(conn)),
+    giveUp() {
+      // Deno heeds the signal itself for TCP, in newer versions.
+    },
+  }));
+}
+
+async function open({ host, port, path, signal }: ConnectTarget): Promise<Conn> {
+  if (path !== undefined) return await Deno.connect({ transport: "unix", path: systemPath(path) });
+  const conn = await Deno.connect({ hostname: host, port, ...(signal && { signal }) });
+  conn.setNoDelay(true);
+  return conn;
+}
+
+class DenoTransport extends BaseTransport {
+  #conn: Conn;
+  #buffer: Uint8Array<ArrayBuffer> = new Uint8Array(READ_BUFFER_SIZE);
+  #wanted = false;
+  #reading = false;
+  #queue: Uint8Array[] = [];
+  #unsent = 0;
+  #writing = false;
+  #writeError: Error | undefined = undefined;
+
+  constructor(conn: Conn) {
+    super();
+    this.#conn = conn;
+  }
+
+  override write(bytes: Uint8Array): Promise<void> | undefined {
+    if (this.ended || this.#writeError !== undefined) return undefined;
+    this.#unsent += bytes.length;
+    this.#queue.push(bytes);
+    if (!this.#writing) this.#writeQueue();
+    return this.#unsent > HIGH_WATER_MARK ? this.congested() : undefined;
+  }
+
+  override setKeepAlive(keepProcessAlive: boolean): void {
+    if (this.ended) return;
+    if (keepProcessAlive) this.#conn.ref();
+    else this.#conn.unref();
+  }
+
+  protected override startReading(): void {
+    this.#wanted = true;
+    if (!this.#reading) this.#readLoop();
+  }
+
+  protected override stopReading(): void {
+    this.#wanted = false;
+  }
+
+  protected override closeSocket(): void {
+    this.#queue = [];
+    this.#conn.close(); // a pending read or write rejects, and is caught in its loop
+  }
+
+  async #readLoop(): Promise<void> {
+    this.#reading = true;
+    try {
+      while (this.#wanted && !this.ended) {
+        const length = await this.#conn.read(this.#buffer);
+        if (length === null) this.finish(this.#writeError);
+        else if (length > 0) this.deliver(this.#buffer.subarray(0, length)); // 0 is not the end
+      }
+    } catch (error) {
+      this.finish(lostError(error));
+    }
+    this.#reading = false;
+  }
+
+  async #writeQueue(): Promise<void> {
+    this.#writing = true;
+    try {
+      while (this.#queue.length > 0) {
+        let bytes = this.#takeQueued();
+        while (bytes.length > 0) {
+          const length = await this.#conn.write(bytes);
+          if (this.ended) return;
+          this.#unsent -= length;
+          if (this.#unsent <= LOW_WATER_MARK) this.drained();
+          bytes = bytes.subarray(length);
+        }
+      }
+    } catch (error) {
+      // The peer may have said why before it left: what it sent is still read, and the read tells the end.
+      this.#writeError = lostError(error);
+      this.#queue = [];
+      this.drained();
+    }
+    this.#writing = false;
+  }
+
+  #takeQueued(): Uint8Array {
+    const queue = this.#queue;
+    let count = 0;
+    let size = 0;
+    while (count < queue.length && size + queue[count]!.length <= JOIN_SIZE) size += queue[count++]!.length;
+    if (count < 2) return queue.shift()!;
+    const joined = new Uint8Array(size);
+    let at = 0;
+    for (const bytes of queue.splice(0, count)) {
+      joined.set(bytes, at);
+      at += bytes.length;
+    }
+    return joined;
+  }
+}
