@@ -18,19 +18,23 @@ export interface Codec<T = unknown> {
   readonly name: string;
   /** The format asked for once a column's type is known; 1 needs `decodeBinary`. */
   readonly preferredFormat: FormatCode;
+  /** True when a JavaScript array is one value of the type (json, multiranges), not a dimension of an array of it. */
+  readonly takesArrays?: boolean;
   /** Decodes `bytes[start, end)`, what the type's output function prints. */
   decodeText(bytes: Uint8Array, start: number, end: number): T;
   /** Decodes `bytes[start, end)`, what the type's send function writes. */
   decodeBinary?(bytes: Uint8Array, start: number, end: number): T;
   /**
-   * The text for the type's input function. Strings never come here: they are sent as they are.
+   * The text for the type's input function. Strings, numbers, bigints and booleans never come here: they have one
+   * text form whatever the type. Dates do: a codec may refuse them, or give `encodeSimple`'s text.
    *
    * @throws {ValueError} when the value does not fit the type
    */
   encodeText(value: unknown): string;
   /**
    * Appends what the type's receive function reads and returns true; or appends nothing and returns false, and
-   * the text form is sent.
+   * the text form is sent. Both mean the same to the server: which one is sent depends on whether the type is known.
+   * A string comes here only as an array's, a range's or a composite's element.
    */
   encodeBinary?(value: unknown, writer: Writer): boolean;
 }

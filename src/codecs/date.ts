@@ -1,0 +1,44 @@
+/**
+ * date (PostgreSQL manual, 8.5): string, as the server prints it in DateStyle ISO.
+ *
+ * `"2024-02-29"`, `"0044-03-15 BC"`, `"12345-01-01"`, `"infinity"`, `"-infinity"`.
+ */
+
+import { utf8Slice } from "../wire/utf8.ts";
+import { EPOCH_DAYS, failDateStyle, formatDays } from "./calendar.ts";
+import type { Codec } from "./codec.ts";
+import { checkLength } from "./length.ts";
+import { readInt32 } from "./numbers.ts";
+import { encodeSimple } from "./text_form.ts";
+
+const INFINITY_DAYS = 0x7fff_ffff;
+const NEGATIVE_INFINITY_DAYS = -0x8000_0000;
+
+/** date as ISO string. */
+export const dateCodec: Codec<string> = {
+  name: "date",
+  // The text depends on DateStyle, the binary form on nothing.
+  preferredFormat: 1,
+  decodeText: decodeDateText,
+  decodeBinary(bytes, start, end): string {
+    checkLength(4, start, end);
+    const days = readInt32(bytes, start);
+    if (days === INFINITY_DAYS) return "infinity";
+    if (days === NEGATIVE_INFINITY_DAYS) return "-infinity";
+    return formatDays(days + EPOCH_DAYS);
+  },
+  encodeText(value): string {
+    return encodeSimple(value, "a string or a Date");
+  },
+};
+
+/** Any DateStyle that says which number is the month. */
+function decodeDateText(bytes: Uint8Array, start: number, end: number): string {
+  const text = utf8Slice(bytes, start, end);
+  const separator = bytes[start + 2];
+  // ISO years have four digits or more: the other styles begin with a day or a month of two.
+  if (separator !== 0x2e && separator !== 0x2f && separator !== 0x2d) return text;
+  const german = /^(\d\d)\.(\d\d)\.(\d{4,})( BC)?$/.exec(text);
+  if (german === null) return failDateStyle("date");
+  return `${german[3]}-${german[2]}-${german[1]}${german[4] ?? ""}`;
+}

@@ -1,0 +1,71 @@
+/** json and jsonb (PostgreSQL manual, 8.14): the parsed value. */
+
+import { ValueError } from "../errors.ts";
+import { utf8Slice } from "../wire/utf8.ts";
+import { byteView } from "./bytea.ts";
+import type { Codec } from "./codec.ts";
+import { describeValue, failType, textForm } from "./text_form.ts";
+
+// jsonb_send puts a version number before the text.
+const JSONB_VERSION = 1;
+
+/** json as its parsed value. */
+export const jsonCodec: Codec = {
+  name: "json",
+  preferredFormat: 0,
+  takesArrays: true,
+  decodeText: parseJson,
+  decodeBinary: parseJson,
+  encodeText: encodeJson,
+};
+
+/** jsonb as its parsed value. */
+export const jsonbCodec: Codec = {
+  name: "jsonb",
+  preferredFormat: 0,
+  takesArrays: true,
+  decodeText: parseJson,
+  decodeBinary(bytes, start, end): unknown {
+    if (bytes[start] !== JSONB_VERSION || end === start) {
+      throw new ValueError(`Expected jsonb of version ${JSONB_VERSION}, received another`);
+    }
+    return parseJson(bytes, start + 1, end);
+  },
+  encodeText: encodeJson,
+};
+
+/** Whether `codec` writes JSON text, so that an array is JSON for it. */
+export function isJsonCodec(codec: Codec): boolean {
+  return codec.name === "json" || codec.name === "jsonb";
+}
+
+function parseJson(bytes: Uint8Array, start: number, end: number): unknown {
+  return JSON.parse(utf8Slice(bytes, start, end));
+}
+
+/** JSON text of a value that is not a string; a string on its own is JSON text already. */
+function encodeJson(value: unknown): string {
+  // On first use a Date is sent before anyone knows that the type is JSON: refused here, so that no later use differs.
+  if (value instanceof Date) return failType(value, "a value for JSON (wrap the Date in sql.json)");
+  return textForm(value) ?? toJson(value);
+}
+
+/**
+ * JSON text of any value, strings included.
+ *
+ * @throws {ValueError} for what JSON cannot say: undefined, functions, byte views, cycles, bigints inside
+ */
+export function toJson(value: unknown): string {
+  if (typeof value === "bigint") return String(value);
+  if (typeof value === "number" && !Number.isFinite(value)) {
+    return failType(value, "a finite number for JSON");
+  }
+  if (byteView(value) !== undefined) return failType(value, "a value for JSON");
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch (cause) {
+    throw new ValueError(`JSON cannot be made of ${describeValue(value)}`, { cause });
+  }
+  return text ?? failType(value, "a value for JSON");
+}

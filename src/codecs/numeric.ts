@@ -1,0 +1,60 @@
+/** numeric (PostgreSQL manual, 8.1.2): string, its scale kept. */
+
+import { ValueError } from "../errors.ts";
+import { utf8Slice } from "../wire/utf8.ts";
+import type { Codec } from "./codec.ts";
+import { readInt16 } from "./numbers.ts";
+import { encodeSimple } from "./text_form.ts";
+
+// Sign words of the binary form (numeric.c: NUMERIC_POS, NUMERIC_NEG, NUMERIC_NAN, NUMERIC_PINF, NUMERIC_NINF).
+const NEGATIVE = 0x4000;
+const NAN = 0xc000;
+const POSITIVE_INFINITY = 0xd000;
+const NEGATIVE_INFINITY = 0xf000;
+
+/** numeric as decimal string: `"1.50"`, `"NaN"`, `"-Infinity"`. */
+export const numericCodec: Codec<string> = {
+  name: "numeric",
+  // The server's text is the value; the binary form would have to be turned into it.
+  preferredFormat: 0,
+  decodeText: utf8Slice,
+  decodeBinary: decodeNumeric,
+  encodeText(value): string {
+    return encodeSimple(value, "a string, a number or a bigint");
+  },
+};
+
+/** Header: digit count, weight of the first, sign, display scale; then digits in base 10000. */
+function decodeNumeric(bytes: Uint8Array, start: number, end: number): string {
+  if (end - start < 8) failDigits();
+  const count = readInt16(bytes, start);
+  const weight = readInt16(bytes, start + 2);
+  const sign = readInt16(bytes, start + 4) & 0xffff;
+  const scale = readInt16(bytes, start + 6) & 0x3fff;
+  if (sign === NAN) return "NaN";
+  if (sign === POSITIVE_INFINITY) return "Infinity";
+  if (sign === NEGATIVE_INFINITY) return "-Infinity";
+  if (count < 0 || end - start !== 8 + count * 2) failDigits();
+  let whole = "";
+  for (let i = 0; i <= weight; i++) {
+    const group = i < count ? readInt16(bytes, start + 8 + i * 2) : 0;
+    whole += i === 0 ? group : fourDigits(group);
+  }
+  let text = whole === "" ? "0" : whole;
+  if (scale > 0) {
+    let fraction = "";
+    for (let i = weight + 1; fraction.length < scale; i++) {
+      fraction += i >= 0 && i < count ? fourDigits(readInt16(bytes, start + 8 + i * 2)) : "0000";
+    }
+    text += "." + fraction.slice(0, scale);
+  }
+  return sign === NEGATIVE ? "-" + text : text;
+}
+
+function fourDigits(group: number): string {
+  return group > 999 ? String(group) : String(group).padStart(4, "0");
+}
+
+function failDigits(): never {
+  throw new ValueError("Expected the binary form of a numeric, received something else");
+}

@@ -1,0 +1,95 @@
+/** Parameters that say their type themselves, and what is asked about parameters before they are encoded. */
+
+import { ValueError } from "../errors.ts";
+import { byteView } from "./bytea.ts";
+import type { Oid } from "./codec.ts";
+import { toJson } from "./json.ts";
+import { hasTextForm } from "./text_form.ts";
+
+/** A value with its PostgreSQL type: what `sql.typed` makes. */
+export class Typed {
+  /** Encoded as a value of `type`. */
+  readonly value: unknown;
+  /** A type's name (`"int4"`, `"int4[]"`, `"double precision"`) or OID. */
+  readonly type: string | Oid;
+
+  constructor(value: unknown, type: string | Oid) {
+    this.value = value;
+    this.type = type;
+  }
+}
+
+/** A value to be sent as JSON text whatever it is: what `sql.json` makes. Suits json and jsonb. */
+export class Json {
+  /** `null` is JSON's null, a string a JSON string. */
+  readonly value: unknown;
+
+  constructor(value: unknown) {
+    this.value = value;
+  }
+
+  /**
+   * The JSON text.
+   *
+   * @throws {ValueError} when JSON cannot say the value
+   */
+  text(): string {
+    return toJson(this.value);
+  }
+}
+
+/** An array, never JSON: what `sql.array` makes. */
+export class ArrayValue {
+  /** The elements, nested for more dimensions. */
+  readonly values: readonly unknown[];
+  /** The element type's name or OID, or the array type's name ending in `[]`; `undefined` asks the server. */
+  readonly type: string | Oid | undefined;
+
+  constructor(values: readonly unknown[], type?: string | Oid) {
+    this.values = values;
+    this.type = type;
+  }
+}
+
+/**
+ * Whether `value` can only be encoded for a type that the server tells: arrays, plain objects, bytes.
+ *
+ * False for null, strings, numbers, bigints, booleans, Dates and wrappers that carry their type. `undefined`,
+ * functions and symbols are refused when they are encoded, whatever the type: false.
+ */
+export function isAmbiguous(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (value instanceof Typed || value instanceof Json) return false;
+  if (value instanceof ArrayValue) return value.type === undefined;
+  return !hasTextForm(value);
+}
+
+/** Copies of what a caller may write over, for values that cannot be encoded at once; `values` itself if nothing. */
+export function snapshot(values: readonly unknown[]): readonly unknown[] {
+  let copies: unknown[] | undefined;
+  for (let i = 0; i < values.length; i++) {
+    const copy = snapshotValue(values[i]);
+    if (copy !== values[i]) (copies ??= values.slice())[i] = copy;
+  }
+  return copies ?? values;
+}
+
+function snapshotValue(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(snapshotValue);
+  if (value instanceof Date) return new Date(value);
+  if (value instanceof Typed) return new Typed(snapshotValue(value.value), value.type);
+  if (value instanceof ArrayValue) return new ArrayValue(value.values.map(snapshotValue), value.type);
+  if (value instanceof Json) return value;
+  if (ArrayBuffer.isView(value) && !(value instanceof DataView) && !(value instanceof Uint8Array)) {
+    // Keeps its class: a Float64Array may be numbers for an array type.
+    return (value as Float64Array).slice();
+  }
+  const bytes = byteView(value);
+  return bytes === undefined ? value : new Uint8Array(bytes);
+}
+
+/** Throws for what no type takes. */
+export function failUnsupported(kind: string): never {
+  throw new ValueError(`Expected a value or null, received ${kind}`);
+}

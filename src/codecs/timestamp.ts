@@ -1,0 +1,156 @@
+/**
+ * timestamp and timestamptz (PostgreSQL manual, 8.5): Date.
+ *
+ * A timestamp's wall clock is read as UTC, so that no time zone of the client has a part in it. Microseconds are cut
+ * to the millisecond at or before. `infinity` is the number Infinity; what a Date cannot hold is a ValueError.
+ */
+
+import { ValueError } from "../errors.ts";
+import { utf8Slice } from "../wire/utf8.ts";
+import { daysFromDate, EPOCH_MILLISECONDS, failDateStyle } from "./calendar.ts";
+import type { Codec } from "./codec.ts";
+import { checkLength } from "./length.ts";
+import { readInt32, readUint32 } from "./numbers.ts";
+import { encodeSimple } from "./text_form.ts";
+
+// Milliseconds from 1970 either way (ECMA-262, time values).
+const LAST_MILLISECOND = 8.64e15;
+const MILLISECONDS_PER_DAY = 86_400_000;
+
+/** timestamp as Date. */
+export const timestampCodec: Codec<Date | number> = createTimestampCodec("timestamp");
+
+/** timestamptz as Date. */
+export const timestamptzCodec: Codec<Date | number> = createTimestampCodec("timestamptz");
+
+function createTimestampCodec(name: string): Codec<Date | number> {
+  return {
+    name,
+    preferredFormat: 1,
+    decodeText(bytes, start, end): Date | number {
+      return decodeTimestampText(name, bytes, start, end);
+    },
+    decodeBinary: decodeTimestamp,
+    encodeText(value): string {
+      return encodeSimple(value, "a Date or a string");
+    },
+  };
+}
+
+/** Microseconds from 2000-01-01 00:00:00. */
+function decodeTimestamp(bytes: Uint8Array, start: number, end: number): Date | number {
+  checkLength(8, start, end);
+  const high = readInt32(bytes, start);
+  const low = readUint32(bytes, start + 4);
+  if (high === 0x7fff_ffff && low === 0xffff_ffff) return Infinity;
+  if (high === -0x8000_0000 && low === 0) return -Infinity;
+  // 2^32 = 4294967 * 1000 + 296: no step leaves the whole numbers that a double holds.
+  return createDate(high * 4_294_967 + Math.floor((high * 296 + low) / 1000) + EPOCH_MILLISECONDS);
+}
+
+function createDate(milliseconds: number): Date {
+  if (milliseconds > LAST_MILLISECOND || milliseconds < -LAST_MILLISECOND) failRange();
+  return new Date(milliseconds);
+}
+
+function failRange(): never {
+  throw new ValueError("The value is outside the range of a Date: read the column as text");
+}
+
+/** Reads `YYYY-MM-DD HH:MM:SS[.ffffff][+HH[:MM[:SS]]][ BC]`, the server's ISO style. */
+function decodeTimestampText(name: string, bytes: Uint8Array, start: number, end: number): Date | number {
+  let at = start;
+  let year = 0;
+  for (let digit; (digit = bytes[at]! - 0x30) >>> 0 < 10 && at < end; at++) year = year * 10 + digit;
+  if (at - start < 4 || bytes[at] !== 0x2d || end - at < 15) {
+    return decodeOtherStyle(name, utf8Slice(bytes, start, end));
+  }
+  const month = twoDigitsAt(bytes, at + 1);
+  const day = twoDigitsAt(bytes, at + 4);
+  const seconds = twoDigitsAt(bytes, at + 7) * 3600 + twoDigitsAt(bytes, at + 10) * 60 +
+    twoDigitsAt(bytes, at + 13);
+  at += 15;
+  let milliseconds = 0;
+  if (bytes[at] === 0x2e && at < end) {
+    let unit = 100;
+    for (at++; at < end && (bytes[at]! - 0x30) >>> 0 < 10; at++) {
+      milliseconds += (bytes[at]! - 0x30) * unit;
+      // The fourth digit and later ones are cut.
+      unit = unit === 100 ? 10 : unit === 10 ? 1 : 0;
+    }
+  }
+  let offset = 0;
+  const sign = bytes[at];
+  if (at < end && (sign === 0x2b || sign === 0x2d)) {
+    offset = twoDigitsAt(bytes, at + 1) * 3600;
+    at += 3;
+    for (let unit = 60; at < end && bytes[at] === 0x3a; unit = 1, at += 3) {
+      offset += twoDigitsAt(bytes, at + 1) * unit;
+    }
+    if (sign === 0x2d) offset = -offset;
+  }
+  if (at < end) {
+    if (end - at !== 3 || bytes[at + 1] !== 0x42 || bytes[at + 2] !== 0x43) failDateStyle(name); // ' BC'
+    year = 1 - year;
+  }
+  return createDate(
+    daysFromDate(year, month, day) * MILLISECONDS_PER_DAY + (seconds - offset) * 1000 + milliseconds,
+  );
+}
+
+function twoDigitsAt(bytes: Uint8Array, at: number): number {
+  return bytes[at]! * 10 + bytes[at + 1]! - 528;
+}
+
+const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
+const CLOCK = "(\\d\\d):(\\d\\d):(\\d\\d(?:\\.\\d+)?)";
+const ZONE = "(?: ?(UTC|GMT|[+-]\\d[\\d:]*))?";
+const GERMAN = new RegExp(`^(\\d\\d)\\.(\\d\\d)\\.(\\d{4,}) ${CLOCK}${ZONE}( BC)?$`);
+const POSTGRES = new RegExp(
+  `^\\w{3} (?:(\\d\\d) (\\w{3})|(\\w{3}) (\\d\\d)) ${CLOCK} (\\d{4,})${ZONE}( BC)?$`,
+);
+
+/**
+ * Infinity, and the styles German and Postgres as far as they say what they mean: zones by abbreviation do not, nor
+ * does the style SQL, whose first number may be the day or the month.
+ */
+function decodeOtherStyle(name: string, text: string): Date | number {
+  if (text === "infinity") return Infinity;
+  if (text === "-infinity") return -Infinity;
+  let match = GERMAN.exec(text);
+  if (match !== null) {
+    const [, day, month, year, hour, minute, second, zone, era] = match;
+    return fromParts(year!, Number(month), day!, [hour!, minute!, second!], zone, era);
+  }
+  match = POSTGRES.exec(text);
+  if (match === null) return failDateStyle(name);
+  const month = MONTHS.indexOf((match[2] ?? match[3])!);
+  if (month < 0 || month % 3 !== 0) return failDateStyle(name);
+  const [, , , , , hour, minute, second, year, zone, era] = match;
+  return fromParts(year!, month / 3 + 1, (match[1] ?? match[4])!, [hour!, minute!, second!], zone, era);
+}
+
+function fromParts(
+  year: string,
+  month: number,
+  day: string,
+  clock: [hour: string, minute: string, second: string],
+  zone: string | undefined,
+  era: string | undefined,
+): Date {
+  const days = daysFromDate(era === undefined ? Number(year) : 1 - Number(year), month, Number(day));
+  const [whole, fraction] = clock[2].split(".");
+  const seconds = Number(clock[0]) * 3600 + Number(clock[1]) * 60 + Number(whole) - parseOffset(zone);
+  return createDate(
+    days * MILLISECONDS_PER_DAY + seconds * 1000 + Number((fraction ?? "").padEnd(3, "0").slice(0, 3)),
+  );
+}
+
+/** Seconds east of UTC of `+HH[MM[SS]]`, with or without colons. */
+function parseOffset(zone: string | undefined): number {
+  if (zone === undefined || zone === "UTC" || zone === "GMT") return 0;
+  const digits = zone.slice(1).replaceAll(":", "").padEnd(6, "0");
+  const seconds = Number(digits.slice(0, 2)) * 3600 + Number(digits.slice(2, 4)) * 60 +
+    Number(digits.slice(4, 6));
+  return zone.startsWith("-") ? -seconds : seconds;
+}
