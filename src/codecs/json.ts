@@ -65,7 +65,10 @@ export function toJson(value: unknown): string {
   try {
     text = JSON.stringify(value);
   } catch (cause) {
-    throw new ValueError(`JSON cannot be made of ${describeValue(value)}`, { cause });
+    throw new ValueError(
+      `Expected a value for JSON, received ${describeValue(value)} that cannot be serialized`,
+      { cause },
+    );
   }
   return text ?? failType(value, "a value for JSON");
 }

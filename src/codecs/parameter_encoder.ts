@@ -1,0 +1,169 @@
+/**
+ * The parameters of a Bind message.
+ *
+ * What is sent for a value before its type is known means the same as what is sent afterwards: strings are always text
+ * as they are, and numbers, bigints, booleans and Dates have one text form, which a binary form may only stand for.
+ */
+
+import { ValueError } from "../errors.ts";
+import type { Writer } from "../wire/writer.ts";
+import type { Codec, FormatCode, Oid } from "./codec.ts";
+import { ArrayValue, Json, Typed } from "./parameter.ts";
+import type { Registry } from "./registry.ts";
+import { lowerFirst } from "./row_decoder.ts";
+import { describeValue, failType, textForm } from "./text_form.ts";
+
+/** Bind counts parameters in an unsigned Int16. */
+const MOST_PARAMETERS = 65_535;
+
+/**
+ * Appends Bind's parameter section: format codes, and length and bytes of each value.
+ *
+ * @param values what to send; `null` is NULL
+ * @param types the type OIDs the server inferred; `null` when it was not asked, then no value may be ambiguous
+ * @throws {ValueError} when a value cannot be sent; the caller rewinds `writer`
+ */
+export function encodeParameters(
+  values: readonly unknown[],
+  types: readonly Oid[] | null,
+  registry: Registry,
+  writer: Writer,
+): void {
+  const count = values.length;
+  if (count > MOST_PARAMETERS) {
+    throw new ValueError(`Cannot encode ${count} parameters: the protocol's limit is ${MOST_PARAMETERS}`);
+  }
+  if (types !== null && types.length !== count) {
+    throw new ValueError(`Cannot encode ${count} parameters: the statement wants ${types.length}`);
+  }
+  const start = writer.mark();
+  const codecs: (Codec | undefined)[] = [];
+  let binary = 0;
+  let nulls = 0;
+  for (let i = 0; i < count; i++) {
+    const codec = codecOf(values[i], types === null ? 0 : types[i]!, registry, i);
+    codecs.push(codec);
+    if (values[i] === null) nulls++;
+    else if (mayBeBinary(values[i], codec)) binary++;
+  }
+  if (binary === 0) {
+    writer.int16(0);
+    writer.int16(count);
+    for (let i = 0; i < count; i++) encodeOne(values[i], codecs[i], 0, i, writer);
+    return;
+  }
+  // NULL goes with either format.
+  if (binary + nulls === count && encodeAllBinary(values, codecs, writer)) return;
+  writer.rewind(start);
+  writer.int16(count);
+  const formats = writer.mark();
+  writer.skip(count * 2);
+  writer.int16(count);
+  for (let i = 0; i < count; i++) {
+    const wanted = values[i] !== null && mayBeBinary(values[i], codecs[i]) ? 1 : 0;
+    writer.patchInt16(formats + i * 2, encodeOne(values[i], codecs[i], wanted, i, writer));
+  }
+}
+
+/** One format code for all; false when a value turned out to have no binary form, with something written. */
+function encodeAllBinary(
+  values: readonly unknown[],
+  codecs: readonly (Codec | undefined)[],
+  writer: Writer,
+): boolean {
+  writer.int16(1);
+  writer.int16(1);
+  writer.int16(values.length);
+  for (let i = 0; i < values.length; i++) {
+    if (encodeOne(values[i], codecs[i], 1, i, writer) === 0) return false;
+  }
+  return true;
+}
+
+/** The type OIDs to declare in Parse: those of values that carry one, else 0, left to the server. */
+export function parameterTypes(values: readonly unknown[], registry: Registry): Oid[] {
+  return values.map((value, i) => declaredType(value, registry, i));
+}
+
+function declaredType(value: unknown, registry: Registry, i: number): Oid {
+  if (value instanceof Typed) return oidOf(value.type, registry, i);
+  if (!(value instanceof ArrayValue) || value.type === undefined) return 0;
+  if (typeof value.type === "string" && value.type.trim().endsWith("]")) {
+    return oidOf(value.type, registry, i);
+  }
+  const array = registry.arrayOf(oidOf(value.type, registry, i));
+  return array ?? failParameter(i, `type ${value.type} has no array type that is known`);
+}
+
+function oidOf(type: string | Oid, registry: Registry, i: number): Oid {
+  if (typeof type === "number") return type;
+  return registry.oidOf(type) ??
+    failParameter(i, `type "${type}" is not known: give its OID, or cast in the query`);
+}
+
+function codecOf(value: unknown, type: Oid, registry: Registry, i: number): Codec | undefined {
+  if (type !== 0) return registry.codecFor(type);
+  const declared = declaredType(value, registry, i);
+  return declared === 0 ? undefined : registry.codecFor(declared);
+}
+
+/** Whether to try the binary form. */
+function mayBeBinary(value: unknown, codec: Codec | undefined): boolean {
+  const plain = value instanceof Typed ? value.value : value;
+  return codec?.encodeBinary !== undefined && typeof plain !== "string" && !(plain instanceof Json);
+}
+
+/** Appends length and bytes; returns the format written. */
+function encodeOne(
+  value: unknown,
+  codec: Codec | undefined,
+  format: FormatCode,
+  i: number,
+  writer: Writer,
+): FormatCode {
+  let plain = value;
+  if (plain instanceof Typed) plain = plain.value;
+  if (plain === null) {
+    writer.int32(-1);
+    return format;
+  }
+  const start = writer.mark();
+  writer.int32(0);
+  let written: FormatCode = 0;
+  try {
+    if (plain instanceof ArrayValue) plain = arrayValues(plain, codec);
+    if (format === 1 && codec!.encodeBinary!(plain, writer)) written = 1;
+    else writer.utf8(parameterText(plain, codec));
+  } catch (cause) {
+    const reason = cause instanceof ValueError ? ": " + lowerFirst(cause.message) : "";
+    const type = codec === undefined ? "" : ` of type ${codec.name}`;
+    throw new ValueError(`Cannot encode parameter $${i + 1}${type}${reason}`, { cause });
+  }
+  writer.patchInt32(start, writer.mark() - start - 4);
+  return written;
+}
+
+function arrayValues(value: ArrayValue, codec: Codec | undefined): readonly unknown[] {
+  if (codec?.takesArrays === true) {
+    throw new ValueError(`Expected a value for ${codec.name}, received an array made for an array type`);
+  }
+  return value.values;
+}
+
+/** The text of a value that is not null. */
+function parameterText(value: unknown, codec: Codec | undefined): string {
+  if (value instanceof Json) return value.text();
+  if (value instanceof Date) return codec === undefined ? textForm(value)! : codec.encodeText(value);
+  const text = textForm(value);
+  if (text !== undefined) return text;
+  if (typeof value !== "object") return failType(value, "a value or null");
+  if (codec !== undefined) return codec.encodeText(value);
+  throw new ValueError(
+    `Expected a string, a number, a bigint, a boolean, a Date or null, received ${describeValue(value)}: ` +
+      "say what it is by sql.typed, sql.array or sql.json, or send its text",
+  );
+}
+
+function failParameter(i: number, reason: string): never {
+  throw new ValueError(`Cannot encode parameter $${i + 1}: ${reason}`);
+}
