@@ -1,0 +1,126 @@
+/**
+ * The process's environment, user and files: the only place that reads them.
+ *
+ * Nothing is read when the module is loaded. What the runtime has not, or does not permit, is "not set": under Deno a
+ * permission is looked up before use, so that nobody is ever prompted.
+ */
+
+/** A text file. */
+export interface FileText {
+  readonly text: string;
+  /** Permission bits, or `undefined` where the system has none. */
+  readonly mode: number | undefined;
+}
+
+/** What options may be filled in from. */
+export interface Environment {
+  /** Whether the system has Windows' places and no permission bits. */
+  readonly windows: boolean;
+  /** An environment variable; `undefined` when it is not set or not readable. */
+  variable(name: string): string | undefined;
+  /** The name of the user this process runs as. */
+  userName(): Promise<string | undefined>;
+  /** The user's home directory. */
+  homeDirectory(): Promise<string | undefined>;
+  /** A plain file; `undefined` when there is none or it is not readable. */
+  readFile(path: string): Promise<FileText | undefined>;
+}
+
+/** The parts of the runtimes used here, each possibly absent. */
+interface Runtime {
+  readonly Deno?: {
+    readonly env: { get(name: string): string | undefined };
+    readonly permissions: { querySync(descriptor: object): { readonly state: string } };
+  };
+  readonly process?: {
+    readonly env?: Readonly<Record<string, string | undefined>>;
+    readonly platform?: string;
+    getBuiltinModule?(name: string): unknown;
+  };
+}
+
+interface FileSystem {
+  stat(path: string): Promise<{ readonly mode: number; isFile(): boolean }>;
+  readFile(path: string, encoding: "utf8"): Promise<string>;
+}
+
+interface OperatingSystem {
+  userInfo(): { readonly username: string; readonly homedir: string };
+}
+
+/** The environment of the running process. */
+export function processEnvironment(): Environment {
+  const runtime = globalThis as Runtime;
+  const windows = attempt(() => runtime.process?.platform) === "win32";
+  const variable = (name: string): string | undefined => readVariable(runtime, name);
+  return {
+    windows,
+    variable,
+    async userName() {
+      // The effective user first, as libpq does: USER survives a change of the user.
+      return (await userInfo(runtime))?.username || variable("USER") || variable("LOGNAME") ||
+        variable("USERNAME");
+    },
+    async homeDirectory() {
+      return variable("HOME") || (windows ? variable("USERPROFILE") : (await userInfo(runtime))?.homedir);
+    },
+    readFile: (path) => readPlainFile(runtime, path, windows),
+  };
+}
+
+function attempt<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Whether Deno permits it without asking. True on other runtimes. */
+function isPermitted(runtime: Runtime, descriptor: object): boolean {
+  const deno = runtime.Deno;
+  if (deno === undefined) return true;
+  return attempt(() => deno.permissions.querySync(descriptor).state) === "granted";
+}
+
+function readVariable(runtime: Runtime, name: string): string | undefined {
+  if (!isPermitted(runtime, { name: "env", variable: name })) return undefined;
+  return attempt(() =>
+    runtime.Deno === undefined ? runtime.process?.env?.[name] : runtime.Deno.env.get(name)
+  );
+}
+
+async function userInfo(runtime: Runtime): Promise<ReturnType<OperatingSystem["userInfo"]> | undefined> {
+  if (!isPermitted(runtime, { name: "sys", kind: "userInfo" })) return undefined;
+  const os = await builtinModule(runtime, "node:os") as OperatingSystem | undefined;
+  // Throws where the process's user has no entry in the system's list.
+  return attempt(() => os?.userInfo());
+}
+
+async function readPlainFile(
+  runtime: Runtime,
+  path: string,
+  windows: boolean,
+): Promise<FileText | undefined> {
+  if (path === "" || path.includes("\0") || !isPermitted(runtime, { name: "read", path })) return undefined;
+  const fs = await builtinModule(runtime, "node:fs/promises") as FileSystem | undefined;
+  if (fs === undefined) return undefined;
+  try {
+    // Opening a pipe would wait for its writer.
+    const found = await fs.stat(path);
+    if (!found.isFile()) return undefined;
+    return { text: await fs.readFile(path, "utf8"), mode: windows ? undefined : found.mode & 0o777 };
+  } catch {
+    return undefined;
+  }
+}
+
+async function builtinModule(runtime: Runtime, name: string): Promise<unknown> {
+  const builtin = attempt(() => runtime.process?.getBuiltinModule?.(name));
+  if (builtin !== undefined) return builtin;
+  try {
+    return await import(name);
+  } catch {
+    return undefined;
+  }
+}
