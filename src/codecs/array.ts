@@ -89,7 +89,7 @@ function decodeArrayText<T>(
       continue;
     }
     if (byte === 0x22) at = readQuoted(element, bytes, at + 1, end, list);
-    else if (byte !== 0x7d) at = readBare(element, delimiter, bytes, at, end, list);
+    else if (byte !== 0x7d || list.length > 0) at = readBare(element, delimiter, bytes, at, end, list);
     // Behind an element or an empty list: closing braces, then a delimiter or the end.
     while (at < end && bytes[at] === 0x7d) {
       at++;
@@ -113,6 +113,7 @@ function readBare<T>(
 ): number {
   let at = start;
   while (at < end && bytes[at] !== delimiter && bytes[at] !== 0x7d) at++;
+  if (at === start) failMalformed(); // The server puts an empty element in quotes.
   const isNull = at - start === 4 && bytes[start] === 0x4e && bytes[start + 1] === 0x55 &&
     bytes[start + 2] === 0x4c && bytes[start + 3] === 0x4c;
   list.push(isNull ? null : element.decodeText(bytes, start, at));
