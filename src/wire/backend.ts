@@ -170,8 +170,12 @@ export function readRowDescription(bytes: Uint8Array, start: number, end: number
     const typeOid = reader.uint32();
     const typeSize = reader.int16();
     const typeModifier = reader.int32();
-    const format = reader.uint16();
-    if (format !== 0 && format !== 1) reader.fail(`column ${i + 1} has the unknown format code ${format}`);
+    const code = reader.uint16();
+    const format = code === 0
+      ? 0
+      : code === 1
+      ? 1
+      : reader.fail(`column ${i + 1} has the format code ${code}`);
     fields.push({ name, tableOid, columnNumber, typeOid, typeSize, typeModifier, format });
   }
   reader.done();

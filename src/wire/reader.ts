@@ -70,7 +70,8 @@ export class Reader {
   /** A copy of `size` bytes. */
   bytes(size: number): Uint8Array {
     const at = this.#need(size);
-    return this.#bytes.slice(at, at + size);
+    // Not slice(): a runtime's own byte arrays may share memory with theirs.
+    return new Uint8Array(this.#bytes.subarray(at, at + size));
   }
 
   /** Checks that the body ends here. */

@@ -1,0 +1,38 @@
+/**
+ * PostgreSQL for Deno, Bun and Node.js: pipelined, exact, without dependencies.
+ *
+ * @example
+ * ```ts ignore
+ * import { connect } from "@pipegres/pipegres";
+ *
+ * await using conn = await connect("postgres://app@localhost/app");
+ * const id = 1;
+ * const user = await conn.sql<{ id: number; name: string }>`select id, name from users where id = ${id}`.one();
+ * ```
+ *
+ * @module
+ */
+
+export { connect, Connection, type TransactionStatus } from "./src/client/connection.ts";
+export { type Description, Query } from "./src/client/query.ts";
+export type { BoundSql } from "./src/client/queryable.ts";
+export type { Field, Result, Row } from "./src/client/result.ts";
+export { Fragment, type RowValues, type Sql, sql, type SqlHelpers } from "./src/client/sql.ts";
+export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
+export type { ConnectOptions } from "./src/connection/options.ts";
+export {
+  ConfigurationError,
+  ConnectionError,
+  type ConnectionErrorOptions,
+  type Notice,
+  PipegresError,
+  PipelineAbortedError,
+  PoolError,
+  PostgresError,
+  ProtocolError,
+  type ResponseFields,
+  type Sent,
+  type ServerMessage,
+  TimeoutError,
+  ValueError,
+} from "./src/errors.ts";

@@ -1,0 +1,38 @@
+/** The values of one execution, as the engine wants them. */
+
+import { isAmbiguous, snapshot } from "../codecs/parameter.ts";
+import { encodeParameters, parameterTypes } from "../codecs/parameter_encoder.ts";
+import type { Registry } from "../codecs/registry.ts";
+import { NO_PARAMETERS, type Parameters } from "../engine/request.ts";
+import type { Writer } from "../wire/writer.ts";
+
+const NONE_DECLARED: readonly number[] = [];
+
+class BoundParameters implements Parameters {
+  readonly declaredTypes: readonly number[];
+  readonly ambiguous: boolean;
+  #values: readonly unknown[];
+  readonly #registry: Registry;
+
+  constructor(values: readonly unknown[], registry: Registry) {
+    this.#values = values;
+    this.#registry = registry;
+    const types = parameterTypes(values, registry);
+    this.declaredTypes = types.some((oid) => oid !== 0) ? types : NONE_DECLARED;
+    // A value of a declared type needs no word of the server's.
+    this.ambiguous = values.some((value, i) => (types[i] ?? 0) === 0 && isAmbiguous(value));
+  }
+
+  write(writer: Writer, types: readonly number[] | null): void {
+    encodeParameters(this.#values, types, this.#registry, writer);
+  }
+
+  snapshot(): void {
+    this.#values = snapshot(this.#values);
+  }
+}
+
+/** Parameters for these values; nothing is encoded yet. */
+export function bindParameters(values: readonly unknown[], registry: Registry): Parameters {
+  return values.length === 0 ? NO_PARAMETERS : new BoundParameters(values, registry);
+}

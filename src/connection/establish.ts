@@ -1,0 +1,295 @@
+/**
+ * From an open socket to the first ReadyForQuery: StartupMessage, authentication, the session's parameters.
+ *
+ * Straight-line and lock-step, once per connection (PostgreSQL manual, 53.2.1). What is read here goes on to the
+ * engine with the framer and the writer, so that no byte is lost or read twice.
+ */
+
+import { chooseMechanism } from "../auth/authenticator.ts";
+import { md5Password } from "../auth/md5.ts";
+import { ScramSha256 } from "../auth/scram_sha256.ts";
+import { Session } from "../engine/session.ts";
+import { ConnectionError, createNotice, PostgresError, ProtocolError } from "../errors.ts";
+import type { Transport } from "../transport/transport.ts";
+import * as backend from "../wire/backend.ts";
+import * as frontend from "../wire/frontend.ts";
+import * as types from "../wire/message_types.ts";
+import { Reader } from "../wire/reader.ts";
+import { Writer } from "../wire/writer.ts";
+import type { AuthMethod } from "./option_values.ts";
+import type { ResolvedHost, ResolvedOptions } from "./options.ts";
+import type { StartupMessage, StartupReader } from "./startup_reader.ts";
+
+/** What establishing needs to know of the link itself. */
+export interface EstablishContext {
+  readonly transport: Transport;
+  readonly reader: StartupReader;
+  readonly options: ResolvedOptions;
+  readonly host: ResolvedHost;
+}
+
+/** What the engine goes on with. */
+export interface Established {
+  readonly session: Session;
+  readonly writer: Writer;
+}
+
+/**
+ * Brings a session to its first ReadyForQuery.
+ *
+ * @throws {PostgresError} when the server refuses
+ * @throws {ConnectionError} when it asks for what cannot or must not be given, or closes
+ * @throws {ProtocolError} when it breaks the protocol
+ */
+export async function establish(context: EstablishContext): Promise<Established> {
+  const { options, reader } = context;
+  const session = new Session();
+  const writer = new Writer();
+  session.protocolVersion = options.maxProtocolVersion;
+  frontend.writeStartupMessage(writer, session.protocolVersion, options.startupParameters);
+  send(context, writer);
+  await authenticate(context, writer, session);
+  for (;;) {
+    const message = await reader.next();
+    const { type, body } = message;
+    switch (type) {
+      case types.BACKEND_KEY_DATA:
+        session.keyData = backend.readBackendKeyData(body, 0, body.length);
+        break;
+      case types.READY_FOR_QUERY:
+        session.transactionStatus = backend.readReadyForQuery(body, 0, body.length);
+        return { session, writer };
+      default:
+        onAnyTime(context, session, message);
+    }
+  }
+}
+
+/** Messages that may come at any moment before ReadyForQuery; everything else breaks the protocol. */
+function onAnyTime(context: EstablishContext, session: Session, { type, body }: StartupMessage): void {
+  switch (type) {
+    case types.PARAMETER_STATUS: {
+      const { name, value } = backend.readParameterStatus(body, 0, body.length);
+      session.parameters.set(name, value);
+      return;
+    }
+    case types.NOTICE_RESPONSE:
+      context.options.onNotice(
+        createNotice(backend.readResponseFields("NoticeResponse", body, 0, body.length)),
+      );
+      return;
+    case types.NEGOTIATE_PROTOCOL_VERSION: {
+      const { version } = backend.readNegotiateProtocolVersion(body, 0, body.length);
+      const minor = version & 0xffff;
+      if (version >> 16 > 3 || minor > (session.protocolVersion & 0xffff)) {
+        throw new ProtocolError(
+          `Cannot establish the session: the server negotiates protocol ${
+            version >> 16
+          }.${minor}, which is newer ` +
+            "than the one asked for",
+        );
+      }
+      session.protocolVersion = types.PROTOCOL_3_0 | minor;
+      if (session.protocolVersion < context.options.minProtocolVersion) {
+        throw new ConnectionError(
+          `Cannot establish the session: the server speaks protocol 3.${minor} at most, which min_protocol_version forbids`,
+          { code: "UNSUPPORTED" },
+        );
+      }
+      return;
+    }
+    case types.ERROR_RESPONSE:
+      throw new PostgresError(backend.readResponseFields("ErrorResponse", body, 0, body.length));
+    default:
+      throw new ProtocolError(
+        `Cannot establish the session: unexpected message ${JSON.stringify(String.fromCharCode(type))}`,
+      );
+  }
+}
+
+/** Answers authentication requests up to AuthenticationOk. */
+async function authenticate(context: EstablishContext, writer: Writer, session: Session): Promise<void> {
+  for (;;) {
+    const message = await context.reader.next();
+    if (message.type !== types.AUTHENTICATION) {
+      onAnyTime(context, session, message);
+      continue;
+    }
+    const { request, data } = backend.readAuthentication(message.body, 0, message.body.length);
+    checkAllowed(context, request);
+    switch (request) {
+      case types.AUTHENTICATION_OK:
+        return;
+      case types.AUTHENTICATION_CLEARTEXT_PASSWORD:
+        frontend.writePassword(writer, await passwordFor(context));
+        break;
+      case types.AUTHENTICATION_MD5_PASSWORD: {
+        if (data.length !== 4) {
+          throw new ProtocolError(`Cannot authenticate: the md5 salt has ${data.length} bytes, wanted 4`);
+        }
+        const password = await passwordFor(context);
+        frontend.writePassword(writer, md5Password(context.options.user, password, data));
+        break;
+      }
+      case types.AUTHENTICATION_SASL:
+        return await authenticateSasl(context, writer, session, data);
+      default:
+        throw new ConnectionError(`Cannot authenticate: the server asks for ${methodName(request)}`, {
+          code: "UNSUPPORTED",
+        });
+    }
+    send(context, writer);
+  }
+}
+
+async function authenticateSasl(
+  context: EstablishContext,
+  writer: Writer,
+  session: Session,
+  data: Uint8Array,
+): Promise<void> {
+  const choice = chooseMechanism(readMechanisms(data), { channelBinding: context.options.channelBinding });
+  const scram = new ScramSha256({
+    password: await passwordFor(context),
+    channelBinding: choice.channelBinding,
+    maxIterations: context.options.scramMaxIterations,
+  });
+  frontend.writeSaslInitialResponse(writer, scram.mechanism, await scram.start());
+  send(context, writer);
+  for (;;) {
+    const message = await context.reader.next();
+    if (message.type !== types.AUTHENTICATION) {
+      onAnyTime(context, session, message);
+      continue;
+    }
+    const { request, data } = backend.readAuthentication(message.body, 0, message.body.length);
+    switch (request) {
+      case types.AUTHENTICATION_SASL_CONTINUE:
+        frontend.writeSaslResponse(writer, await scram.next(data));
+        send(context, writer);
+        break;
+      case types.AUTHENTICATION_SASL_FINAL:
+        scram.finish(data);
+        break;
+      case types.AUTHENTICATION_OK:
+        if (scram.finished) return;
+        throw new ProtocolError(
+          "Cannot authenticate: the server said it is satisfied before it proved that it knows the password",
+        );
+      default:
+        throw new ProtocolError(
+          `Cannot authenticate: ${methodName(request)} in the middle of a SASL exchange`,
+        );
+    }
+  }
+}
+
+function readMechanisms(data: Uint8Array): string[] {
+  const reader = new Reader("AuthenticationSASL", data, 0, data.length);
+  const names: string[] = [];
+  for (;;) {
+    const name = reader.cstring();
+    if (name === "") break;
+    names.push(name);
+  }
+  reader.done();
+  return names;
+}
+
+/** What the options forbid is not answered, whatever the server says. */
+function checkAllowed(context: EstablishContext, request: number): void {
+  const { options, host } = context;
+  const method = methodName(request);
+  const name = requireAuthName(request);
+  if (options.requireAuth !== undefined && (name === undefined || !options.requireAuth.includes(name))) {
+    throw new ConnectionError(
+      `Cannot authenticate: the server asks for ${method}, which require_auth does not allow`,
+      {
+        code: "AUTHENTICATION_FAILED",
+      },
+    );
+  }
+  if (options.channelBinding === "require" && request !== types.AUTHENTICATION_SASL) {
+    throw new ConnectionError(
+      `Cannot authenticate: channel binding is required, but the server asks for ${method}`,
+      {
+        code: "AUTHENTICATION_FAILED",
+      },
+    );
+  }
+  if (
+    request === types.AUTHENTICATION_CLEARTEXT_PASSWORD && !options.allowCleartextPassword && !isLocal(host)
+  ) {
+    throw new ConnectionError(
+      "Cannot authenticate: the server asks for the password in clear on a connection without TLS; " +
+        "allowCleartextPassword permits it",
+      { code: "AUTHENTICATION_FAILED" },
+    );
+  }
+}
+
+/** Whether bytes to this host never leave the machine. */
+function isLocal(host: ResolvedHost): boolean {
+  return host.path !== undefined || host.host === "localhost" || host.host === "::1" ||
+    host.host.startsWith("127.");
+}
+
+async function passwordFor(context: EstablishContext): Promise<string> {
+  const password = await context.options.password(context.host);
+  if (password === undefined) {
+    const problem = context.options.passwordFileProblem;
+    throw new ConnectionError(
+      `Cannot authenticate: the server asks for a password and none is set${
+        problem === undefined ? "" : `; ${problem}`
+      }`,
+      { code: "AUTHENTICATION_FAILED" },
+    );
+  }
+  if (password.includes("\0")) {
+    throw new ConnectionError("Cannot authenticate: the password holds a NUL character", {
+      code: "AUTHENTICATION_FAILED",
+    });
+  }
+  return password;
+}
+
+const METHOD_NAMES: Readonly<Record<number, string>> = {
+  [types.AUTHENTICATION_OK]: "no authentication",
+  [types.AUTHENTICATION_KERBEROS_V5]: "Kerberos V5 (2)",
+  [types.AUTHENTICATION_CLEARTEXT_PASSWORD]: "a cleartext password",
+  [types.AUTHENTICATION_MD5_PASSWORD]: "an md5 password",
+  6: "SCM credentials (6)",
+  [types.AUTHENTICATION_GSS]: "GSSAPI (7)",
+  [types.AUTHENTICATION_GSS_CONTINUE]: "GSSAPI data (8)",
+  [types.AUTHENTICATION_SSPI]: "SSPI (9)",
+  [types.AUTHENTICATION_SASL]: "SASL",
+};
+
+function methodName(request: number): string {
+  return METHOD_NAMES[request] ?? `authentication method ${request}`;
+}
+
+/** libpq's words in `require_auth`. */
+function requireAuthName(request: number): AuthMethod | undefined {
+  switch (request) {
+    case types.AUTHENTICATION_OK:
+      return "none";
+    case types.AUTHENTICATION_CLEARTEXT_PASSWORD:
+      return "password";
+    case types.AUTHENTICATION_MD5_PASSWORD:
+      return "md5";
+    case types.AUTHENTICATION_GSS:
+      return "gss";
+    case types.AUTHENTICATION_SSPI:
+      return "sspi";
+    case types.AUTHENTICATION_SASL:
+      return "scram-sha-256";
+    default:
+      return undefined;
+  }
+}
+
+function send(context: EstablishContext, writer: Writer): void {
+  // Congestion does not matter here: the next step waits for the server's answer.
+  context.transport.write(writer.take());
+}

@@ -1,0 +1,235 @@
+/**
+ * Joins one engine to one transport: bytes in, output out once a turn, timers, close.
+ *
+ * - Requests of one turn share one write: `submit` asks for a flush in a microtask.
+ * - Reading never waits for writing: while the socket is congested output stays in the engine, replies go on.
+ * - A transport that ends settles everything; nothing here throws into the event loop.
+ */
+
+import { Engine, type EngineEvents } from "../engine/engine.ts";
+import type { Request } from "../engine/request.ts";
+import type { Session } from "../engine/session.ts";
+import { ConnectionError, type Notice } from "../errors.ts";
+import type { Transport, TransportFactory } from "../transport/transport.ts";
+import type { Notification } from "../wire/backend.ts";
+import { Framer } from "../wire/framer.ts";
+import { writeTerminate } from "../wire/frontend.ts";
+import { Writer } from "../wire/writer.ts";
+import { establish } from "./establish.ts";
+import type { ResolvedHost, ResolvedOptions } from "./options.ts";
+import { StartupReader } from "./startup_reader.ts";
+
+/** One session with a server, from its first ReadyForQuery on. */
+export class ServerConnection {
+  readonly host: ResolvedHost;
+  readonly #transport: Transport;
+  readonly #options: ResolvedOptions;
+  #engine: Engine | undefined = undefined;
+  #reader: StartupReader | undefined = new StartupReader();
+  #flushScheduled: boolean = false;
+  #congested: boolean = false;
+  #closing: boolean = false;
+  #ended: boolean = false;
+  #whenIdle: (() => void) | undefined = undefined;
+  #whenEnded: (() => void)[] = [];
+
+  private constructor(transport: Transport, options: ResolvedOptions, host: ResolvedHost) {
+    this.#transport = transport;
+    this.#options = options;
+    this.host = host;
+  }
+
+  /**
+   * Connects and brings the session to its first ReadyForQuery.
+   *
+   * @param signal ends the attempt: the promise rejects with its reason and nothing stays open
+   */
+  static async open(
+    factory: TransportFactory,
+    options: ResolvedOptions,
+    host: ResolvedHost,
+    signal: AbortSignal,
+  ): Promise<ServerConnection> {
+    const transport = await factory.connect({ host: host.host, port: host.port, path: host.path, signal });
+    const connection = new ServerConnection(transport, options, host);
+    const onAbort = () => connection.#abort(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      signal.throwIfAborted();
+      await connection.#establish();
+      signal.throwIfAborted();
+      return connection;
+    } catch (error) {
+      transport.close();
+      throw error;
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** Parameters, transaction status and key data of the session. */
+  get session(): Session {
+    return this.#engine!.session;
+  }
+
+  /** Whether nothing can be sent any more. */
+  get closed(): boolean {
+    return this.#closing || this.#ended;
+  }
+
+  /** Requests in flight and waiting. */
+  get load(): number {
+    return this.#engine!.load;
+  }
+
+  /** Adds a request, or the first of a batch, to the queue. */
+  submit(request: Request): void {
+    if (this.#closing) {
+      for (let each: Request | null = request; each !== null; each = each.next) {
+        each.fail(closedError);
+        each.onSettled(each);
+      }
+      return;
+    }
+    this.#engine!.submit(request);
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
+    queueMicrotask(this.#flush);
+  }
+
+  /**
+   * Lets requests in the queue finish, says Terminate and closes. Idempotent; never rejects.
+   *
+   * @param timeout milliseconds until what is unfinished is given up; 0 gives it up at once
+   */
+  async close(timeout: number): Promise<void> {
+    if (!this.#closing) {
+      this.#closing = true;
+      if (!this.#ended && !this.#engine!.idle && timeout > 0) await this.#idleWithin(timeout);
+      if (!this.#ended) this.#terminate();
+    }
+    if (!this.#ended) await new Promise<void>((resolve) => this.#whenEnded.push(resolve));
+  }
+
+  /** Closes at once; everything unfinished fails with what `failure` makes. */
+  destroy(failure: (sent: boolean | "unknown") => Error): void {
+    this.#closing = true;
+    this.#engine!.abandon(failure);
+    this.#transport.close();
+  }
+
+  async #establish(): Promise<void> {
+    const reader = this.#reader!;
+    this.#transport.start({
+      onBytes: (chunk) => this.#onBytes(chunk),
+      onEnd: (cause) => this.#onEnd(cause),
+    });
+    const { session, writer } = await establish({
+      transport: this.#transport,
+      reader,
+      options: this.#options,
+      host: this.host,
+    });
+    const options = this.#options;
+    const pipeline = options.pipeline;
+    this.#engine = new Engine(session, new Framer(options.maxMessageBytes), writer, this.#events(), {
+      maxQueries: pipeline === false ? 1 : pipeline.maxQueries,
+      maxBytes: pipeline === false ? 1 : pipeline.maxBytes,
+      statementCache: options.statementCache,
+      statementPrefix: `pipegres_${randomName()}_`,
+    });
+    this.#reader = undefined;
+    const rest = reader.rest();
+    if (rest.length > 0) this.#onBytes(rest);
+  }
+
+  #events(): EngineEvents {
+    const { onNotice, onParameterStatus } = this.#options;
+    return {
+      onNotice: (notice: Notice) => guard(() => onNotice(notice)),
+      onParameterStatus: (name: string, value: string) => guard(() => onParameterStatus(name, value)),
+      onNotification: (_notification: Notification) => {},
+    };
+  }
+
+  #onBytes(chunk: Uint8Array): void {
+    if (this.#reader !== undefined) return this.#reader.push(chunk);
+    try {
+      this.#engine!.receive(chunk);
+    } catch {
+      // Every request knows why by now.
+      this.#transport.close();
+      return;
+    }
+    this.#flush();
+    if (this.#whenIdle !== undefined && this.#engine!.idle) this.#whenIdle();
+  }
+
+  #onEnd(cause: Error | undefined): void {
+    this.#ended = true;
+    if (this.#reader !== undefined) this.#reader.end(cause);
+    else if (this.#closing) this.#engine!.abandon(closedError);
+    else this.#engine!.receiveEnd(cause);
+    this.#whenIdle?.();
+    for (const resolve of this.#whenEnded) resolve();
+    this.#whenEnded = [];
+  }
+
+  readonly #flush = (): void => {
+    this.#flushScheduled = false;
+    if (this.#congested || this.#ended) return;
+    const output = this.#engine!.takeOutput();
+    if (output === null) return;
+    const accepted = this.#transport.write(output);
+    if (accepted === undefined) return;
+    this.#congested = true;
+    accepted.then(() => {
+      this.#congested = false;
+      this.#flush();
+    });
+  };
+
+  async #idleWithin(timeout: number): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined = undefined;
+    await new Promise<void>((resolve) => {
+      this.#whenIdle = resolve;
+      timer = setTimeout(resolve, timeout);
+    });
+    clearTimeout(timer);
+    this.#whenIdle = undefined;
+  }
+
+  #terminate(): void {
+    this.#engine!.abandon(closedError);
+    const writer = new Writer(16);
+    writeTerminate(writer);
+    // A farewell that the socket does not take at once is not worth a wait.
+    this.#transport.write(writer.take());
+    this.#transport.close();
+  }
+
+  #abort(reason: unknown): void {
+    this.#reader?.end(
+      reason instanceof Error ? reason : new ConnectionError(String(reason), { code: "ABORTED" }),
+    );
+    this.#transport.close();
+  }
+}
+
+function closedError(sent: boolean | "unknown" = false): Error {
+  return new ConnectionError("Connection closed", { code: "CONNECTION_CLOSED", sent });
+}
+
+/** What a user's callback throws is the user's: it must not look like a fault of the protocol. */
+function guard(callback: () => void): void {
+  try {
+    callback();
+  } catch {
+    // Documented: callbacks must not throw, and what they throw is ignored.
+  }
+}
+
+function randomName(): string {
+  const words = crypto.getRandomValues(new Uint32Array(2));
+  return words[0]!.toString(36) + words[1]!.toString(36);
+}

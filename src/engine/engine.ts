@@ -1,0 +1,540 @@
+// size: one class, whose halves share the queue; what can stand alone is in request_writer, pipeline and failures.
+/**
+ * The protocol's steady state, without I/O: bytes in, bytes out, requests settled.
+ *
+ * What must not be here: sockets, promises, clocks, values. After any call the owner takes the output. `receive`
+ * never throws for what the server reports (that settles requests); it throws a ProtocolError only when the peer
+ * breaks the protocol, after every request has failed, and the connection must then be closed.
+ */
+
+import {
+  ConnectionError,
+  createNotice,
+  type Notice,
+  PostgresError,
+  ProtocolError,
+  type ResponseFields,
+} from "../errors.ts";
+import * as backend from "../wire/backend.ts";
+import type { Framer } from "../wire/framer.ts";
+import * as types from "../wire/message_types.ts";
+import type { Writer } from "../wire/writer.ts";
+import {
+  asError,
+  copyRefused,
+  expectPhase,
+  failSegment,
+  failUnexpected,
+  neverRan,
+  readEmpty,
+} from "./failures.ts";
+import * as phase from "./phase.ts";
+import { Pipeline } from "./pipeline.ts";
+import { DESCRIBE, type Failure, type Request, SIMPLE, SYNC_SHARED } from "./request.ts";
+import { RequestWriter } from "./request_writer.ts";
+import type { Session } from "./session.ts";
+import { StatementCache } from "./statement_cache.ts";
+
+/** What the engine tells its owner besides settling requests. */
+export interface EngineEvents {
+  onNotice(notice: Notice): void;
+  onNotification(notification: backend.Notification): void;
+  onParameterStatus(name: string, value: string): void;
+}
+
+/** Limits and names that the engine cannot make up itself. */
+export interface EngineOptions {
+  /** Requests in flight at most. */
+  readonly maxQueries: number;
+  /** Bytes of requests in flight at most; one request may always be in flight. */
+  readonly maxBytes: number;
+  /** Prepared statements kept; 0 uses the unnamed statement only. */
+  readonly statementCache: number;
+  /** Makes statement names unique among all sessions of a server. */
+  readonly statementPrefix: string;
+}
+
+/** Drives one session that establishing has brought to its first ReadyForQuery. */
+export class Engine {
+  readonly session: Session;
+  readonly #framer: Framer;
+  readonly #writer: RequestWriter;
+  readonly #events: EngineEvents;
+  readonly #options: EngineOptions;
+  readonly #pipeline: Pipeline = new Pipeline();
+  /** The request that must be in flight alone. */
+  #alone: Request | null = null;
+  /** An ErrorResponse came: only ReadyForQuery may follow. */
+  #skipping: boolean = false;
+  #bytesInFlight: number = 0;
+  /** Why nothing works any more. */
+  #ended: Failure | null = null;
+  /** A FATAL error that the server gave before it closed. */
+  #fatal: ResponseFields | null = null;
+
+  constructor(
+    session: Session,
+    framer: Framer,
+    writer: Writer,
+    events: EngineEvents,
+    options: EngineOptions,
+  ) {
+    this.session = session;
+    this.#framer = framer;
+    const { statementCache, statementPrefix } = options;
+    this.#writer = new RequestWriter(writer, new StatementCache(statementCache, statementPrefix));
+    this.#events = events;
+    this.#options = options;
+  }
+
+  /** Requests in flight and segments waiting. */
+  get load(): number {
+    return this.#pipeline.inFlight + this.#pipeline.waiting;
+  }
+
+  /** Whether every request has settled. */
+  get idle(): boolean {
+    return this.load === 0;
+  }
+
+  /** Adds a request, or the first of a batch linked by `next`, to the queue; writes it if nothing is before it. */
+  submit(segment: Request): void {
+    if (this.#ended !== null) return this.#refuse(segment, this.#ended);
+    if (this.#pipeline.waiting === 0 && this.#mayWrite(segment)) return this.#write(segment);
+    for (let request: Request | null = segment; request !== null; request = request.next) {
+      request.parameters.snapshot();
+    }
+    this.#pipeline.enqueue(segment);
+  }
+
+  /** Takes a request that has not been written out of the queue; false when it is too late. */
+  withdraw(segment: Request): boolean {
+    return this.#pipeline.removePending(segment);
+  }
+
+  /** The bytes to send now, or `null`. They are given away for good. */
+  takeOutput(): Uint8Array | null {
+    const output = this.#writer.take();
+    if (output !== null) this.#pipeline.markTaken();
+    return output;
+  }
+
+  /**
+   * Takes bytes from the server; they are borrowed until the call returns.
+   *
+   * @throws {ProtocolError} when the peer broke the protocol; every request has failed then
+   */
+  receive(chunk: Uint8Array): void {
+    const framer = this.#framer;
+    framer.feed(chunk);
+    try {
+      let more = framer.next();
+      while (more) {
+        if (framer.type === 0x44 /* 'D' DataRow */) more = this.#onDataRows();
+        else {
+          this.#onMessage(framer.type, framer.bytes, framer.start, framer.end);
+          more = framer.next();
+        }
+      }
+    } catch (error) {
+      const cause = error instanceof ProtocolError
+        ? error
+        : new ProtocolError("Cannot go on", { cause: error });
+      this.#end(() => new ProtocolError(cause.message, { cause }));
+      throw cause;
+    }
+    if (this.#pipeline.waiting > 0) this.#pump();
+  }
+
+  /**
+   * The stream has ended: everything that has not settled fails.
+   *
+   * @param cause what the transport said, if anything
+   */
+  receiveEnd(cause?: Error): void {
+    const fatal = this.#fatal;
+    this.#end((sent) => {
+      const reason = fatal !== null ? new PostgresError(fatal) : cause ??
+        (this.#framer.midMessage ? new ProtocolError("The stream ended inside a message") : undefined);
+      const why = reason === undefined ? "the server closed it" : reason.message;
+      return new ConnectionError(`Connection lost: ${why}`, { code: "CONNECTION_LOST", sent, cause: reason });
+    });
+  }
+
+  /** Ends by our own will: everything that has not settled fails with what `failure` makes. */
+  abandon(failure: (sent: boolean | "unknown") => Error): void {
+    this.#end(failure);
+  }
+
+  // Writing.
+
+  #mayWrite(segment: Request): boolean {
+    if (this.#writer.held !== null || this.#alone !== null) return false;
+    const inFlight = this.#pipeline.inFlight;
+    if (inFlight === 0) return true;
+    return !segment.alone && inFlight < this.#options.maxQueries &&
+      this.#bytesInFlight < this.#options.maxBytes;
+  }
+
+  #pump(): void {
+    for (;;) {
+      const segment = this.#pipeline.firstPending;
+      if (segment === undefined || !this.#mayWrite(segment)) return;
+      this.#pipeline.dequeue();
+      this.#write(segment);
+    }
+  }
+
+  /** Writes a whole segment, up to where a description must come first; on an unfit value, nothing. */
+  #write(segment: Request): void {
+    if (segment.sync !== SYNC_SHARED) this.#writer.payOwedSync();
+    const mark = this.#writer.mark();
+    const inFlight = this.#pipeline.inFlight;
+    if (segment.alone) this.#alone = segment;
+    let request: Request | null = segment;
+    try {
+      for (; request !== null; request = request.next) {
+        const before = this.#writer.mark();
+        this.#writer.writeRequest(request);
+        request.size = this.#writer.mark() - before;
+        this.#bytesInFlight += request.size;
+        this.#pipeline.push(request);
+        if (this.#writer.held !== null) return;
+      }
+    } catch (error) {
+      this.#writer.rewind(mark);
+      this.#pipeline.truncate(inFlight);
+      this.#alone = null;
+      this.#unwrite(segment, request!, error);
+    }
+  }
+
+  /** Fails a segment of which nothing is left in the output. */
+  #unwrite(segment: Request, culprit: Request, error: unknown): void {
+    const settled: Request[] = [];
+    for (let request: Request | null = segment; request !== null; request = request.next) {
+      this.#bytesInFlight -= request.size;
+      this.#writer.forgetUnprepared(request);
+      request.fail(request === culprit ? () => asError(error) : () => neverRan(error));
+      settled.push(request);
+    }
+    for (const request of settled) request.onSettled(request);
+  }
+
+  /** The held request's description has come: write its execution and the rest of its batch. */
+  #resume(request: Request): void {
+    this.#writer.held = null;
+    const mark = this.#writer.mark();
+    const inFlight = this.#pipeline.inFlight;
+    let culprit = request;
+    try {
+      this.#writer.writeExecution(request, request.statement!);
+      for (let next = request.next; next !== null; next = next.next) {
+        culprit = next;
+        this.#writer.writeRequest(next);
+        this.#pipeline.push(next);
+        if (this.#writer.held !== null) break;
+      }
+    } catch (error) {
+      this.#writer.rewind(mark);
+      this.#pipeline.truncate(inFlight);
+      this.#abortSegment(request, culprit, error);
+    }
+    const size = this.#writer.mark() - mark;
+    request.size += size;
+    this.#bytesInFlight += size;
+  }
+
+  /** A value does not fit, and a part of the segment is with the server already: ends the segment. */
+  #abortSegment(request: Request, culprit: Request, error: unknown): void {
+    request.fail(request === culprit ? () => asError(error) : () => neverRan(error));
+    // The Sync must not commit what came before it in a batch.
+    if (request.inBatch) this.#writer.writeFailingBind();
+    else {
+      request.phase = phase.DONE;
+      this.#pipeline.advance();
+    }
+    this.#writer.writeSync();
+    let last = request;
+    for (let next = request.next; next !== null; next = next.next) {
+      next.fail(next === culprit ? () => asError(error) : () => neverRan(error));
+      this.#pipeline.push(next);
+      last = next;
+    }
+    last.segmentEnd = true;
+  }
+
+  // Reading.
+
+  /** Takes the DataRows at hand; true when the framer then shows another message. */
+  #onDataRows(): boolean {
+    const framer = this.#framer;
+    const request = this.#pipeline.current;
+    if (
+      request === undefined || this.#skipping || request.fields === null ||
+      (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE_ROWS)
+    ) failUnexpected("D", request, this.#skipping);
+    const rows = request.rows;
+    // Out of the loop: a decoder that throws ends the decoding of this request only.
+    try {
+      let decoder = request.decoder;
+      while (decoder !== null) {
+        rows.push(decoder(framer.bytes, framer.start, framer.end));
+        if (!framer.next()) return false;
+        if (framer.type !== 0x44 /* 'D' DataRow */) return true;
+        decoder = request.decoder;
+      }
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      request.fail(() => asError(error));
+    }
+    // Nobody wants these rows any more.
+    rows.length = 0;
+    do {
+      if (!framer.next()) return false;
+    } while (framer.type === 0x44 /* 'D' DataRow */);
+    return true;
+  }
+
+  // size: the one switch over backend messages, in the order of asynchronous ones, frequent ones, the rest.
+  #onMessage(type: number, bytes: Uint8Array, start: number, end: number): void {
+    switch (type) {
+      case types.NOTICE_RESPONSE:
+        return this.#onNotice(bytes, start, end);
+      case types.PARAMETER_STATUS: {
+        const { name, value } = backend.readParameterStatus(bytes, start, end);
+        this.session.parameters.set(name, value);
+        return this.#events.onParameterStatus(name, value);
+      }
+      case types.NOTIFICATION_RESPONSE:
+        return this.#events.onNotification(backend.readNotificationResponse(bytes, start, end));
+      case types.READY_FOR_QUERY:
+        return this.#onReadyForQuery(backend.readReadyForQuery(bytes, start, end));
+      case types.ERROR_RESPONSE:
+        return this.#onErrorResponse(backend.readResponseFields("ErrorResponse", bytes, start, end));
+    }
+    const request = this.#pipeline.current;
+    if (request === undefined || this.#skipping) {
+      failUnexpected(String.fromCharCode(type), request, this.#skipping);
+    }
+    switch (type) {
+      case types.BIND_COMPLETE:
+        readEmpty("BindComplete", request, phase.BIND, start, end);
+        return this.#onBindComplete(request);
+      case types.COMMAND_COMPLETE:
+        return this.#onCommandComplete(request, backend.readCommandComplete(bytes, start, end));
+      case types.PARSE_COMPLETE:
+        readEmpty("ParseComplete", request, phase.PARSE, start, end);
+        request.phase = phase.PARAMETERS;
+        return;
+      case types.PARAMETER_DESCRIPTION:
+        expectPhase("t", request, phase.PARAMETERS);
+        request.statement!.parameterTypes = backend.readParameterDescription(bytes, start, end);
+        request.phase = phase.FIELDS;
+        return;
+      case types.ROW_DESCRIPTION:
+        return this.#onRowDescription(request, backend.readRowDescription(bytes, start, end));
+      case types.NO_DATA:
+        readEmpty("NoData", request, phase.FIELDS, start, end);
+        return this.#onDescribed(request, null);
+      case types.CLOSE_COMPLETE:
+        readEmpty("CloseComplete", request, phase.CLOSE, start, end);
+        request.closing!.pop();
+        if (request.closing!.length === 0) request.phase = phase.PARSE;
+        return;
+      case types.EMPTY_QUERY_RESPONSE:
+        backend.readEmpty("EmptyQueryResponse", start, end);
+        if (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE) {
+          failUnexpected("I", request, false);
+        }
+        return this.#onCommandComplete(request, "");
+      case types.COPY_IN_RESPONSE:
+      case types.COPY_OUT_RESPONSE:
+      case types.COPY_DATA:
+      case types.COPY_DONE:
+        return this.#onCopy(request, type);
+    }
+    failUnexpected(String.fromCharCode(type), request, false);
+  }
+
+  #onNotice(bytes: Uint8Array, start: number, end: number): void {
+    const notice = createNotice(backend.readResponseFields("NoticeResponse", bytes, start, end));
+    const request = this.#pipeline.current;
+    if (request !== undefined) (request.notices ??= []).push(notice);
+    this.#events.onNotice(notice);
+  }
+
+  #onRowDescription(request: Request, fields: readonly backend.Field[]): void {
+    if (request.phase === phase.FIELDS) return this.#onDescribed(request, fields);
+    expectPhase("T", request, phase.SIMPLE);
+    request.phase = phase.SIMPLE_ROWS;
+    request.fields = fields;
+    if (request.failure === null) this.#planRows(request, fields);
+  }
+
+  #planRows(request: Request, fields: readonly backend.Field[]): void {
+    try {
+      request.decoder = request.planner.plan(fields);
+    } catch (error) {
+      request.fail(() => asError(error));
+    }
+  }
+
+  #onDescribed(request: Request, fields: readonly backend.Field[] | null): void {
+    const statement = request.statement!;
+    statement.fields = fields;
+    statement.described = true;
+    if (request.kind === DESCRIBE) {
+      request.fields = fields;
+      request.phase = phase.DONE;
+      return this.#pipeline.advance();
+    }
+    request.phase = phase.BIND;
+    if (this.#writer.held === request) this.#resume(request);
+  }
+
+  #onBindComplete(request: Request): void {
+    request.phase = phase.ROWS;
+    const plan = request.plan;
+    if (plan !== null) {
+      request.fields = plan.fields;
+      if (request.failure === null) request.decoder = plan.decoder;
+      return;
+    }
+    // First use: text everywhere, as described.
+    const fields = request.statement!.fields;
+    request.fields = fields;
+    if (fields !== null && request.failure === null) this.#planRows(request, fields);
+  }
+
+  #onCommandComplete(request: Request, tag: string): void {
+    if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
+    request.tag = tag;
+    if (request.kind === SIMPLE) {
+      if (request.phase !== phase.SIMPLE && request.phase !== phase.SIMPLE_ROWS) {
+        failUnexpected("C", request, false);
+      }
+      (request.results ??= []).push({ fields: request.fields, rows: request.rows, tag });
+      request.fields = null;
+      request.decoder = null;
+      request.rows = [];
+      request.phase = phase.SIMPLE;
+      return;
+    }
+    expectPhase("C", request, phase.ROWS);
+    request.phase = phase.DONE;
+    this.#pipeline.advance();
+  }
+
+  /** COPY through a plain query: nobody gives or takes the data, so it is refused or passed over. */
+  #onCopy(request: Request, type: number): void {
+    const simple = request.kind === SIMPLE;
+    switch (type) {
+      case types.COPY_IN_RESPONSE:
+        expectPhase("G", request, simple ? phase.SIMPLE : phase.ROWS);
+        request.phase = phase.COPY_IN;
+        request.fail(() => copyRefused("COPY FROM STDIN", "copyFrom"));
+        this.#writer.writeCopyFail(request);
+        return;
+      case types.COPY_OUT_RESPONSE:
+        expectPhase("H", request, simple ? phase.SIMPLE : phase.ROWS);
+        request.phase = phase.COPY_OUT;
+        request.fail(() => copyRefused("COPY TO STDOUT", "copyTo"));
+        return;
+      case types.COPY_DONE:
+        expectPhase("c", request, phase.COPY_OUT);
+        request.phase = simple ? phase.SIMPLE : phase.ROWS;
+        return;
+      default:
+        expectPhase("d", request, phase.COPY_OUT);
+    }
+  }
+
+  #onErrorResponse(fields: ResponseFields): void {
+    const severity = fields["V"] ?? fields["S"];
+    if (severity === "FATAL" || severity === "PANIC") this.#fatal = fields;
+    const request = this.#pipeline.current;
+    if (request === undefined || this.#skipping) {
+      if (this.#fatal !== null) return;
+      failUnexpected("E", request, this.#skipping);
+    }
+    this.#skipping = true;
+    request.serverError = fields;
+    request.fail(() => new PostgresError(fields, request.text));
+    this.#writer.noteLostStatement(request, fields["C"]);
+    if (this.#writer.held !== request) return;
+    // The rest of its batch was never written; it settles with the segment that the Sync ends.
+    this.#writer.held = null;
+    this.#writer.writeSync();
+    let last = request;
+    for (let next = request.next; next !== null; next = next.next) {
+      this.#pipeline.push(next);
+      last = next;
+    }
+    last.segmentEnd = true;
+  }
+
+  #onReadyForQuery(status: number): void {
+    const before = this.session.transactionStatus;
+    this.session.transactionStatus = status;
+    const skipped = this.#skipping;
+    const current = this.#pipeline.current;
+    if (!skipped && !isAnswered(current, this.#pipeline)) failUnexpected("Z", current, false);
+    this.#skipping = false;
+    const single = this.#pipeline.takeSingle();
+    if (single !== undefined) {
+      if (skipped && this.#heal(single, before, status)) return;
+      return this.#settle(single);
+    }
+    const segment = this.#pipeline.takeSegment();
+    if (segment === undefined) failUnexpected("Z", undefined, false);
+    if (skipped) failSegment(segment, current!, before);
+    for (const request of segment) this.#settle(request);
+  }
+
+  #settle(request: Request): void {
+    this.#bytesInFlight -= request.size;
+    if (this.#alone === request) this.#alone = null;
+    if (request.failure !== null) this.#writer.forgetUnprepared(request);
+    request.onSettled(request);
+  }
+
+  /** Prepares again and executes once more what lost its statement, outside a transaction block only. */
+  #heal(request: Request, before: number, after: number): boolean {
+    if (!request.lostStatement || request.retried) return false;
+    if (before !== types.IDLE || after !== types.IDLE) return false;
+    this.#bytesInFlight -= request.size;
+    if (this.#alone === request) this.#alone = null;
+    request.reset();
+    request.retried = true;
+    this.#pipeline.enqueueFirst(request);
+    return true;
+  }
+
+  // Ending.
+
+  #refuse(segment: Request, failure: Failure): void {
+    for (let request: Request | null = segment; request !== null; request = request.next) {
+      request.fail(failure);
+      request.onSettled(request);
+    }
+  }
+
+  #end(failure: (sent: boolean | "unknown") => Error): void {
+    if (this.#ended !== null) return;
+    this.#ended = () => failure(false);
+    this.#writer.held = this.#writer.syncOwedBy = this.#alone = null;
+    const taken = this.#pipeline.taken;
+    const inFlight = this.#pipeline.takeInFlight();
+    inFlight.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
+    const pending = this.#pipeline.takePending();
+    for (const request of inFlight) request.onSettled(request);
+    for (const segment of pending) this.#refuse(segment, this.#ended);
+  }
+}
+
+/** Whether ReadyForQuery may come: the segment's last request is answered, or a simple query has no more to say. */
+function isAnswered(current: Request | undefined, pipeline: Pipeline): boolean {
+  if (current !== undefined && current.kind === SIMPLE) return current.phase === phase.SIMPLE;
+  return pipeline.answeredToSync;
+}

@@ -1,0 +1,63 @@
+/** What a request fails with, and the faults of a peer that breaks the protocol. */
+
+import { PipegresError, PipelineAbortedError, PostgresError, ProtocolError } from "../errors.ts";
+import * as backend from "../wire/backend.ts";
+import { IDLE } from "../wire/message_types.ts";
+import * as phase from "./phase.ts";
+import type { Request } from "./request.ts";
+
+/** A request of a segment failed: what that means for the others. */
+export function failSegment(segment: Request[], culprit: Request, statusBefore: number): void {
+  const at = segment.indexOf(culprit);
+  segment.forEach((request, i) => {
+    if (i > at) request.fail(() => neverRan(new PostgresError(culprit.serverError ?? {}, culprit.text)));
+    // Inside a transaction block the earlier ones stand as they would have with a Sync each.
+    else if (i < at && statusBefore === IDLE) {
+      request.fail(() =>
+        new PipelineAbortedError("Rolled back: a later query of the same batch failed", {
+          executed: true,
+          cause: new PostgresError(culprit.serverError ?? {}, culprit.text),
+        })
+      );
+    }
+  });
+}
+
+export function neverRan(cause: unknown): Error {
+  return new PipelineAbortedError("Never ran: an earlier query of the same batch failed", {
+    executed: false,
+    cause,
+  });
+}
+
+export function copyRefused(command: string, method: string): Error {
+  return new PipegresError(`Cannot run ${command} as a plain query: use ${method}()`);
+}
+
+export function asError(error: unknown): Error {
+  return error instanceof Error ? error : new Error(String(error));
+}
+
+export function expectPhase(type: string, request: Request, wanted: number): void {
+  if (request.phase !== wanted) failUnexpected(type, request, false);
+}
+
+export function readEmpty(
+  message: string,
+  request: Request,
+  wanted: number,
+  start: number,
+  end: number,
+): void {
+  if (request.phase !== wanted) failUnexpected(message, request, false);
+  backend.readEmpty(message, start, end);
+}
+
+export function failUnexpected(type: string, request: Request | undefined, skipping: boolean): never {
+  const wanted = request === undefined
+    ? "nothing"
+    : skipping
+    ? "ReadyForQuery"
+    : phase.expected(request.phase);
+  throw new ProtocolError(`Cannot read message ${JSON.stringify(type)}: expected ${wanted}`);
+}

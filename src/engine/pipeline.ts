@@ -1,0 +1,163 @@
+/**
+ * The queue of requests: write order = queue order = reply order.
+ *
+ *     | settled | in flight: being answered … written | pending |
+ *               ^ head        ^ cursor                ^ length
+ *
+ * Requests between two Syncs are a *segment* and share a fate. When one fails, the server skips the rest up to the
+ * Sync: later ones never run (PipelineAbortedError), and outside a transaction block the earlier ones are rolled
+ * back although they were answered. So a request settles at its segment's ReadyForQuery, never before.
+ */
+
+import type { Request } from "./request.ts";
+
+const COMPACT_AT = 256;
+
+/** Requests in flight, in write order, and those that wait to be written. */
+export class Pipeline {
+  /** In flight from `#head` on; what is before has settled. */
+  #ring: Request[] = [];
+  #head: number = 0;
+  /** The request that the server answers now. */
+  #cursor: number = 0;
+  /** Where the requests begin whose bytes have not been handed out. */
+  #untaken: number = 0;
+  /** Heads of segments that wait. */
+  #pending: Request[] = [];
+  #pendingHead: number = 0;
+
+  /** Requests in flight. */
+  get inFlight(): number {
+    return this.#ring.length - this.#head;
+  }
+
+  /** Segments that wait. */
+  get waiting(): number {
+    return this.#pending.length - this.#pendingHead;
+  }
+
+  /** The request whose answer is due, or `undefined`. */
+  get current(): Request | undefined {
+    return this.#ring[this.#cursor];
+  }
+
+  /** The request written last and not settled, or `undefined`. */
+  get last(): Request | undefined {
+    return this.#ring.length > this.#head ? this.#ring[this.#ring.length - 1] : undefined;
+  }
+
+  /** A request has been written. */
+  push(request: Request): void {
+    this.#ring.push(request);
+  }
+
+  /** Takes back the requests written last, which were pushed when `count` were in flight. */
+  truncate(count: number): void {
+    this.#ring.length = this.#head + count;
+  }
+
+  /** The current request is answered: its successor is next. */
+  advance(): void {
+    this.#cursor++;
+  }
+
+  /** All written bytes have been handed out. */
+  markTaken(): void {
+    this.#untaken = this.#ring.length;
+  }
+
+  /** Requests in flight whose bytes have been handed out, at least in part. */
+  get taken(): number {
+    return Math.max(0, this.#untaken - this.#head);
+  }
+
+  /** Whether the segment being answered is answered up to its Sync. */
+  get answeredToSync(): boolean {
+    return this.#cursor > this.#head && this.#ring[this.#cursor - 1]!.segmentEnd;
+  }
+
+  /** The requests of the segment that is being answered, oldest first; they leave the queue. */
+  takeSegment(): Request[] | undefined {
+    const ring = this.#ring;
+    let end = this.#head;
+    while (end < ring.length && !ring[end]!.segmentEnd) end++;
+    if (end >= ring.length) return undefined;
+    return this.#take(end + 1 - this.#head);
+  }
+
+  /** The oldest segment when it is a single request, which then leaves the queue; else `undefined`. */
+  takeSingle(): Request | undefined {
+    const request = this.#ring[this.#head];
+    if (request === undefined || !request.segmentEnd) return undefined;
+    this.#settledTo(this.#head + 1);
+    return request;
+  }
+
+  /** All requests in flight, oldest first; they leave the queue. */
+  takeInFlight(): Request[] {
+    return this.#take(this.#ring.length - this.#head);
+  }
+
+  #take(count: number): Request[] {
+    const taken = this.#ring.slice(this.#head, this.#head + count);
+    this.#settledTo(this.#head + count);
+    return taken;
+  }
+
+  #settledTo(head: number): void {
+    this.#head = this.#cursor = head;
+    if (head === this.#ring.length) {
+      // The usual end of a burst: nothing to move.
+      this.#ring.length =
+        this.#head =
+        this.#cursor =
+        this.#untaken =
+          0;
+    } else if (head >= COMPACT_AT && head * 2 >= this.#ring.length) {
+      this.#ring.splice(0, head);
+      this.#untaken -= head;
+      this.#head = this.#cursor = 0;
+    }
+  }
+
+  /** A segment has to wait. */
+  enqueue(segment: Request): void {
+    this.#pending.push(segment);
+  }
+
+  /** A segment goes before all that wait. */
+  enqueueFirst(segment: Request): void {
+    if (this.#pendingHead > 0) this.#pending[--this.#pendingHead] = segment;
+    else this.#pending.unshift(segment);
+  }
+
+  /** The segment that waits longest, or `undefined`. */
+  get firstPending(): Request | undefined {
+    return this.#pending[this.#pendingHead];
+  }
+
+  /** The first pending segment leaves the waiting line. */
+  dequeue(): void {
+    this.#pending[this.#pendingHead++] = undefined as unknown as Request;
+    if (this.#pendingHead === this.#pending.length) this.#pending.length = this.#pendingHead = 0;
+    else if (this.#pendingHead >= COMPACT_AT && this.#pendingHead * 2 >= this.#pending.length) {
+      this.#pending.splice(0, this.#pendingHead);
+      this.#pendingHead = 0;
+    }
+  }
+
+  /** Takes a waiting segment out of the line; false when it does not wait. */
+  removePending(segment: Request): boolean {
+    const index = this.#pending.indexOf(segment, this.#pendingHead);
+    if (index < 0) return false;
+    this.#pending.splice(index, 1);
+    return true;
+  }
+
+  /** All waiting segments, in order; they leave the queue. */
+  takePending(): Request[] {
+    const pending = this.#pending.slice(this.#pendingHead);
+    this.#pending.length = this.#pendingHead = 0;
+    return pending;
+  }
+}

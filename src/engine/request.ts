@@ -1,0 +1,158 @@
+/**
+ * One unit of work in the pipeline, from submission to settlement.
+ *
+ * There is one class for every kind, since the row path stays monomorphic that way (four classes at one call site
+ * cost three times as much, bench/micro). Engine and codecs meet only through the shapes declared here.
+ */
+
+import type { Notice, ResponseFields } from "../errors.ts";
+import type { Field } from "../wire/backend.ts";
+import type { Writer } from "../wire/writer.ts";
+import * as phase from "./phase.ts";
+import type { Statement, StatementPlan } from "./statement_cache.ts";
+
+/** Makes a row of a DataRow's body, `bytes[start, end)`, which is borrowed. */
+export type RowDecoder = (bytes: Uint8Array, start: number, end: number) => unknown;
+
+/** Gives meaning to columns. One planner object stands for one way of decoding: statements cache by its identity. */
+export interface RowPlanner {
+  /** A decoder for rows of these fields in these formats. */
+  plan(fields: readonly Field[]): RowDecoder;
+  /** The format codes to ask for when the fields are known. */
+  formats(fields: readonly Field[]): readonly (0 | 1)[];
+}
+
+/** The parameters of one execution. */
+export interface Parameters {
+  /** Type OIDs to declare in Parse; 0 or missing leaves a type to the server. */
+  readonly declaredTypes: readonly number[];
+  /** Whether the values can be written only when the server's types are known. */
+  readonly ambiguous: boolean;
+  /**
+   * Appends the middle of a Bind: format codes, then values.
+   *
+   * @param types the server's parameter types, `null` when not known yet
+   * @throws {ValueError} when a value does not fit; the engine takes back what was written
+   */
+  write(writer: Writer, types: readonly number[] | null): void;
+  /** Called when the values have to wait: takes copies of what the caller might change. */
+  snapshot(): void;
+}
+
+/** What one statement gave. */
+export interface StatementResult {
+  /** `null` for a statement that returns no rows. */
+  readonly fields: readonly Field[] | null;
+  readonly rows: unknown[];
+  /** Command tag (`INSERT 0 5`); empty for an empty query. */
+  readonly tag: string;
+}
+
+/** A simple Query: text only, several statements. */
+export const SIMPLE = 0;
+/** Parse if needed, Bind, Execute. */
+export const EXTENDED = 1;
+/** Parse and Describe: nothing is executed. */
+export const DESCRIBE = 2;
+
+/** Which Sync follows a request. */
+export const SYNC_EACH = 0;
+/** None: the next request of the batch is of the same segment. */
+export const SYNC_LATER = 1;
+/** One may be shared with requests that follow in the same turn: inside a transaction block. */
+export const SYNC_SHARED = 2;
+
+/** Makes the error for whoever awaits; called in the caller's own context, so that its stack is the caller's. */
+export type Failure = () => Error;
+
+/** What to do, and what came of it. */
+export class Request {
+  readonly kind: number;
+  readonly text: string;
+  readonly parameters: Parameters;
+  readonly planner: RowPlanner;
+  /** Called once, when everything below is final. */
+  readonly onSettled: (request: Request) => void;
+
+  /** `SYNC_EACH`, `SYNC_LATER` or `SYNC_SHARED`. */
+  sync: number = SYNC_EACH;
+  /** Whether nothing may be in flight beside it. */
+  alone: boolean = false;
+  /** Whether its statement may be kept under a name. */
+  cacheable: boolean = true;
+  /** Whether it is one of a batch: with the others it is committed or rolled back. */
+  inBatch: boolean = false;
+  /** The next request of the same batch. */
+  next: Request | null = null;
+
+  phase: number = phase.QUEUED;
+  statement: Statement | null = null;
+  plan: StatementPlan | null = null;
+  /** Whether this request sent the Parse of its statement. */
+  parses: boolean = false;
+  /** CloseCompletes to expect first, with the names. */
+  closing: string[] | null = null;
+  /** Whether a Sync, or the Query itself, ends its segment here. */
+  segmentEnd: boolean = false;
+  /** Whether the server lost or outdated its statement before Bind. */
+  lostStatement: boolean = false;
+  /** Whether it has been prepared again after the server lost or outdated its statement. */
+  retried: boolean = false;
+  /** Bytes written for it. */
+  size: number = 0;
+
+  /** Result so far: of the statement being answered. */
+  fields: readonly Field[] | null = null;
+  decoder: RowDecoder | null = null;
+  rows: unknown[] = [];
+  tag: string = "";
+  /** Results of the statements of a simple query. */
+  results: StatementResult[] | null = null;
+  notices: Notice[] | null = null;
+  /** Set when it failed; the first failure stays. */
+  failure: Failure | null = null;
+  /** The server's error, where that was the failure. */
+  serverError: ResponseFields | null = null;
+
+  constructor(
+    kind: number,
+    text: string,
+    parameters: Parameters,
+    planner: RowPlanner,
+    onSettled: (request: Request) => void,
+  ) {
+    this.kind = kind;
+    this.text = text;
+    this.parameters = parameters;
+    this.planner = planner;
+    this.onSettled = onSettled;
+  }
+
+  /** Back to the state before it was written. */
+  reset(): void {
+    this.phase = phase.QUEUED;
+    this.statement =
+      this.plan =
+      this.failure =
+      this.serverError =
+        null;
+    this.segmentEnd = this.lostStatement = false;
+    this.size = 0;
+  }
+
+  /** Notes a failure unless there is one already. */
+  fail(failure: Failure): void {
+    if (this.failure === null) this.failure = failure;
+    this.decoder = null;
+  }
+}
+
+/** No parameters at all. */
+export const NO_PARAMETERS: Parameters = {
+  declaredTypes: [],
+  ambiguous: false,
+  write(writer: Writer): void {
+    writer.int32(0); // Int16 no format codes, Int16 no values
+  },
+  snapshot(): void {},
+};

@@ -1,0 +1,183 @@
+/**
+ * Writes requests: their prepared statements, Bind, Execute, and the Syncs that end segments.
+ *
+ * It knows nothing of the queue. A value that does not fit makes a method throw with a part written; the engine takes
+ * that back.
+ */
+
+import * as frontend from "../wire/frontend.ts";
+import * as types from "../wire/message_types.ts";
+import type { Writer } from "../wire/writer.ts";
+import * as phase from "./phase.ts";
+import { DESCRIBE, type Request, SIMPLE, SYNC_EACH, SYNC_SHARED } from "./request.ts";
+import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
+
+/** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
+const EXECUTE_ALL: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0);
+const EXECUTE_ALL_SYNC: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 0, 0, 4);
+
+/** The frontend's half of the engine. */
+export class RequestWriter {
+  /** The request whose description must come before its Bind; nothing may be written behind it. */
+  held: Request | null = null;
+  /** The request written last, while it still needs a Sync. */
+  syncOwedBy: Request | null = null;
+  readonly #writer: Writer;
+  readonly #statements: StatementCache;
+  /** Statements that are of no use any more: the next Parse closes them. */
+  #closeLater: string[] = [];
+
+  constructor(writer: Writer, statements: StatementCache) {
+    this.#writer = writer;
+    this.#statements = statements;
+  }
+
+  /** The bytes written, given away for good; `null` when there are none. */
+  take(): Uint8Array | null {
+    this.payOwedSync();
+    return this.#writer.length === 0 ? null : this.#writer.take();
+  }
+
+  /** A position to come back to. */
+  mark(): number {
+    return this.#writer.mark();
+  }
+
+  /** Takes back what was written since `mark`. */
+  rewind(mark: number): void {
+    this.#writer.rewind(mark);
+    this.held = null;
+  }
+
+  /** Writes the Sync that the last request shares with nobody after all. */
+  payOwedSync(): void {
+    if (this.syncOwedBy === null) return;
+    frontend.writeSync(this.#writer);
+    this.syncOwedBy.segmentEnd = true;
+    this.syncOwedBy = null;
+  }
+
+  /** Ends a segment now. */
+  writeSync(): void {
+    frontend.writeSync(this.#writer);
+    this.syncOwedBy = null;
+  }
+
+  /** Gives a server that waits for copy data what makes it give up. */
+  writeCopyFail(request: Request): void {
+    frontend.writeCopyFail(this.#writer, "no data is given to a plain query");
+    // While it copies in, the server ignores the Sync that came behind Execute.
+    if (request.kind !== SIMPLE) frontend.writeSync(this.#writer);
+  }
+
+  /** A Bind that cannot succeed: makes the server roll back the implicit transaction of a segment. */
+  writeFailingBind(): void {
+    const mark = frontend.beginBind(this.#writer, "pipegres_abort");
+    this.#writer.int32(0); // Int16 no format codes, Int16 no values
+    this.#writer.bytes(ALL_TEXT);
+    this.#writer.endMessage(mark);
+  }
+
+  /** The server has forgotten every statement. */
+  forgetAll(): void {
+    this.#statements.clear();
+  }
+
+  writeRequest(request: Request): void {
+    if (request.kind === SIMPLE) {
+      frontend.writeQuery(this.#writer, request.text);
+      request.phase = phase.SIMPLE;
+      request.segmentEnd = true;
+      return;
+    }
+    const statement = this.#statementFor(request);
+    if (statement.described) {
+      request.phase = phase.BIND;
+      this.writeExecution(request, statement);
+      return;
+    }
+    request.parses = true;
+    const writer = this.#writer;
+    request.phase = phase.PARSE;
+    if (this.#closeLater.length > 0) {
+      request.closing = this.#closeLater;
+      this.#closeLater = [];
+      for (const name of request.closing) frontend.writeClose(writer, types.STATEMENT, name);
+      request.phase = phase.CLOSE;
+    }
+    frontend.writeParse(writer, statement.name, request.text, request.parameters.declaredTypes);
+    frontend.writeDescribe(writer, types.STATEMENT, statement.name);
+    if (request.kind === DESCRIBE) this.#writeSyncAfter(request);
+    else if (request.parameters.ambiguous) {
+      frontend.writeFlush(writer);
+      this.held = request;
+    } else this.writeExecution(request, statement);
+  }
+
+  /** The statement to execute: a described one, or one whose Parse this request is to write. */
+  #statementFor(request: Request): Statement {
+    if (request.statement !== null && request.statement.described) return request.statement;
+    const cache = this.#statements;
+    let statement: Statement;
+    if (!request.cacheable || !cache.accepts(request.text)) statement = new Statement("", "");
+    else {
+      const declared = request.parameters.declaredTypes;
+      const key = declared.length === 0 ? request.text : `${request.text}\0${declared.join()}`;
+      const known = cache.get(key);
+      if (known === undefined) {
+        statement = new Statement(key, cache.newName());
+        const evicted = cache.add(statement);
+        if (evicted !== undefined) this.#closeLater.push(evicted.name);
+      } else statement = known.described ? known : new Statement("", "");
+    }
+    request.statement = statement;
+    return statement;
+  }
+
+  /** Bind, Execute and the Sync that the request asks for. */
+  writeExecution(request: Request, statement: Statement): void {
+    const writer = this.#writer;
+    let resultFormats = ALL_TEXT;
+    if (statement.described) {
+      const plan = statement.planFor(request.planner);
+      request.plan = plan;
+      resultFormats = plan.resultFormats;
+    }
+    const mark = frontend.beginBind(writer, statement.name);
+    request.parameters.write(writer, statement.parameterTypes);
+    writer.bytes(resultFormats);
+    writer.endMessage(mark);
+    if (request.sync === SYNC_EACH) {
+      writer.bytes(EXECUTE_ALL_SYNC);
+      request.segmentEnd = true;
+    } else {
+      writer.bytes(EXECUTE_ALL);
+      if (request.sync === SYNC_SHARED) this.syncOwedBy = request;
+    }
+  }
+
+  #writeSyncAfter(request: Request): void {
+    if (request.sync === SYNC_EACH) {
+      frontend.writeSync(this.#writer);
+      request.segmentEnd = true;
+    } else if (request.sync === SYNC_SHARED) this.syncOwedBy = request;
+  }
+
+  /** A statement whose description never came is not on the server. */
+  forgetUnprepared(request: Request): void {
+    if (!request.parses || request.statement!.described) return;
+    this.#statements.forget(request.statement!);
+    // What the server did not come to close is closed another time.
+    if (request.closing !== null) this.#closeLater.push(...request.closing);
+    request.closing = null;
+  }
+
+  /** 26000, 0A000 before BindComplete: the statement is gone, or its rows have changed. Nothing ran. */
+  noteLostStatement(request: Request, code: string | undefined): void {
+    if (code !== "26000" && code !== "0A000") return;
+    if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
+    request.lostStatement = true;
+    this.#statements.forget(request.statement!);
+    if (request.statement!.name !== "") this.#closeLater.push(request.statement!.name);
+  }
+}
