@@ -80,5 +80,5 @@ export function describeValue(value: unknown): string {
   if (Array.isArray(value)) return "an array";
   const name: unknown = value?.constructor?.name;
   if (typeof name !== "string" || name === "" || name === "Object") return "an object";
-  return /^[AEIOU]/.test(name) ? `an ${name}` : `a ${name}`;
+  return /^(?:[AEIO]|U(?!int|RL))/.test(name) ? `an ${name}` : `a ${name}`;
 }
