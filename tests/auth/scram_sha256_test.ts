@@ -4,6 +4,7 @@ import { test } from "node:test";
 import type { ChannelBinding } from "../../src/auth/authenticator.ts";
 import { ScramSha256 } from "../../src/auth/scram_sha256.ts";
 import { ConnectionError, ProtocolError } from "../../src/errors.ts";
+import { limit } from "../_support/limit.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
@@ -11,19 +12,6 @@ const decode = (bytes: Uint8Array): string => new TextDecoder().decode(bytes);
 const PASSWORD = "s3cr3t-XYZ";
 const NONCE = "fyko+d2lbbFgONRv9qkxdawL";
 const SALT = "W22ZaJ0SNY7soEsUEjb6gQ==";
-
-/** Fails instead of waiting for ever. */
-async function within<T>(work: Promise<T>, milliseconds = 20_000): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`Not settled within ${milliseconds} ms`)), milliseconds);
-  });
-  try {
-    return await Promise.race([work, late]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
 
 /** The server's side, made from the runtime's own hashes: checks the proof and signs. */
 function answer(clientFirst: string, serverFirst: string, clientFinal: string, password: string): string {
@@ -46,7 +34,7 @@ function byteOf(character: string): number {
 /** A client that has sent its first message. */
 async function started(options: { maxIterations?: number } = {}): Promise<ScramSha256> {
   const scram = new ScramSha256({ password: PASSWORD, nonce: NONCE, ...options });
-  assert.equal(decode(await within(scram.start())), `n,,n=,r=${NONCE}`);
+  assert.equal(decode(await limit(scram.start())), `n,,n=,r=${NONCE}`);
   return scram;
 }
 
@@ -57,7 +45,7 @@ async function refuses(
   type: typeof ProtocolError | typeof ConnectionError,
   part: RegExp,
 ): Promise<void> {
-  await assert.rejects(within((async () => await work())()), (error) => {
+  await assert.rejects(limit((async () => await work())()), (error) => {
     assert.ok(error instanceof type, String(error));
     assert.match(error.message, part);
     assert.ok(!error.message.includes("s3cr3t"));
@@ -69,8 +57,8 @@ async function refuses(
 test("ScramSha256 reproduces the exchange of RFC 7677", async () => {
   const scram = new ScramSha256({ password: "pencil", user: "user", nonce: "rOprNGfwEbeRWgbNEkqO" });
   assert.equal(scram.mechanism, "SCRAM-SHA-256");
-  assert.equal(decode(await within(scram.start())), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
-  const final = await within(scram.next(encode(
+  assert.equal(decode(await limit(scram.start())), "n,,n=user,r=rOprNGfwEbeRWgbNEkqO");
+  const final = await limit(scram.next(encode(
     "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096",
   )));
   assert.equal(
@@ -98,12 +86,12 @@ for (const [channelBinding, header, c] of BINDINGS) {
     // The password needs SASLprep, the user SCRAM's escapes.
     const scram = new ScramSha256({ password: "p\u00a0\u2168", user: "a=b,c", channelBinding });
     assert.equal(scram.mechanism, plus ? "SCRAM-SHA-256-PLUS" : "SCRAM-SHA-256");
-    const first = decode(await within(scram.start()));
+    const first = decode(await limit(scram.start()));
     const nonce = /,r=([A-Za-z0-9+/]{24})$/.exec(first)?.[1];
     assert.ok(nonce !== undefined, first);
     assert.equal(first, `${header}n=a=3Db=2Cc,r=${nonce}`);
     const serverFirst = `r=${nonce}!~,s=${SALT},i=1,x=ignored`;
-    const final = decode(await within(scram.next(encode(serverFirst))));
+    const final = decode(await limit(scram.next(encode(serverFirst))));
     assert.ok(final.startsWith(`c=${c},r=${nonce}!~,p=`), final);
     scram.finish(encode(`${answer(first, serverFirst, final, "p IX")},x=ignored`));
     assert.equal(scram.finished, true);
@@ -113,7 +101,7 @@ for (const [channelBinding, header, c] of BINDINGS) {
 test("ScramSha256 makes a fresh nonce each time", async () => {
   const firsts = new Set<string>();
   for (let i = 0; i < 20; i++) {
-    firsts.add(decode(await within(new ScramSha256({ password: "x" }).start())));
+    firsts.add(decode(await limit(new ScramSha256({ password: "x" }).start())));
   }
   assert.equal(firsts.size, 20);
 });
@@ -173,7 +161,7 @@ test("ScramSha256 reports the server's error, first or last", async () => {
     /ended the SCRAM exchange with "other-error"/,
   );
   const late = await started();
-  await within(late.next(encode(`r=${NONCE}x,s=${SALT},i=1`)));
+  await limit(late.next(encode(`r=${NONCE}x,s=${SALT},i=1`)));
   await refuses(
     late,
     () => late.finish(encode("e=invalid-proof\u0007,x=y")),
@@ -186,7 +174,7 @@ test("ScramSha256 takes its iteration limit as an option", async () => {
   const scram = await started({ maxIterations: 5 });
   await refuses(scram, () => scram.next(encode(`r=${NONCE}x,s=${SALT},i=6`)), ProtocolError, /at most 5/);
   const other = await started({ maxIterations: 5 });
-  await within(other.next(encode(`r=${NONCE}x,s=${SALT},i=5`)));
+  await limit(other.next(encode(`r=${NONCE}x,s=${SALT},i=5`)));
 });
 
 const FINALS: readonly (readonly [string, string, typeof ProtocolError | typeof ConnectionError, RegExp])[] =
@@ -202,7 +190,7 @@ const FINALS: readonly (readonly [string, string, typeof ProtocolError | typeof 
 for (const [name, final, type, part] of FINALS) {
   test(`ScramSha256 refuses a server-final-message with ${name}`, async () => {
     const scram = await started();
-    await within(scram.next(encode(`r=${NONCE}x,s=${SALT},i=1`)));
+    await limit(scram.next(encode(`r=${NONCE}x,s=${SALT},i=1`)));
     await refuses(scram, () => scram.finish(encode(final)), type, part);
     await refuses(scram, () => scram.finish(encode(final)), ProtocolError, /out of turn/);
   });
@@ -212,7 +200,7 @@ test("ScramSha256 refuses a signature with one bit turned, at every byte", async
   const serverFirst = `r=${NONCE}x,s=${SALT},i=1`;
   for (let at = 0; at < 32; at++) {
     const scram = await started();
-    const final = decode(await within(scram.next(encode(serverFirst))));
+    const final = decode(await limit(scram.next(encode(serverFirst))));
     const right = answer(`n,,n=,r=${NONCE}`, serverFirst, final, PASSWORD);
     const bytes = Uint8Array.from(atob(right.slice(2)), byteOf);
     bytes[at]! ^= 1 << (at & 7);
@@ -234,13 +222,13 @@ test("ScramSha256 keeps its turns", async () => {
   const first = scram.next(encode(`r=${NONCE}x,s=${SALT},i=50000`));
   const outcome = first.then(() => "answered", (error: Error) => error.message);
   await refuses(scram, () => scram.next(encode(`r=${NONCE}x,s=${SALT},i=1`)), ProtocolError, /out of turn/);
-  assert.match(await within(outcome), /out of turn/);
+  assert.match(await limit(outcome), /out of turn/);
 });
 
 test("ScramSha256 refuses a second server-final-message", async () => {
   const scram = await started();
   const serverFirst = `r=${NONCE}x,s=${SALT},i=1`;
-  const final = decode(await within(scram.next(encode(serverFirst))));
+  const final = decode(await limit(scram.next(encode(serverFirst))));
   const signature = encode(answer(`n,,n=,r=${NONCE}`, serverFirst, final, PASSWORD));
   scram.finish(signature);
   assert.equal(scram.finished, true);
@@ -252,7 +240,7 @@ test("ScramSha256 leaves the event loop free while it hashes", async () => {
   let turns = 0;
   const ticking = setInterval(() => turns++, 1);
   try {
-    await within(scram.next(encode(`r=${NONCE}x,s=${SALT},i=500000`)), 60_000);
+    await limit(scram.next(encode(`r=${NONCE}x,s=${SALT},i=500000`)), 60_000);
   } finally {
     clearInterval(ticking);
   }
