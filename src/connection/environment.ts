@@ -91,7 +91,10 @@ function readVariable(runtime: Runtime, name: string): string | undefined {
 }
 
 async function userInfo(runtime: Runtime): Promise<ReturnType<OperatingSystem["userInfo"]> | undefined> {
-  if (!isPermitted(runtime, { name: "sys", kind: "userInfo" })) return undefined;
+  // Deno asks for each of the three.
+  for (const kind of ["userInfo", "uid", "gid"]) {
+    if (!isPermitted(runtime, { name: "sys", kind })) return undefined;
+  }
   const os = await builtinModule(runtime, "node:os") as OperatingSystem | undefined;
   // Throws where the process's user has no entry in the system's list.
   return attempt(() => os?.userInfo());

@@ -1,0 +1,29 @@
+/** An environment made of literals. */
+
+import type { Environment } from "../../src/connection/environment.ts";
+
+/** What a fake environment holds; everything is absent by default. */
+export interface FakeSystem {
+  windows?: boolean;
+  user?: string | undefined;
+  variables?: Record<string, string>;
+  /** By path; a mode of 0600 unless told otherwise. */
+  files?: Record<string, { text: string; mode?: number }>;
+}
+
+/** An environment that gives what `system` holds. */
+export function fakeEnvironment(system: FakeSystem): Environment {
+  const { windows = false, variables = {}, files = {} } = system;
+  return {
+    windows,
+    variable: (name) => variables[name],
+    userName: () => Promise.resolve(system.user),
+    homeDirectory: () => Promise.resolve(variables["HOME"]),
+    readFile: (path) => {
+      const file = files[path];
+      return Promise.resolve(
+        file && { text: file.text, mode: windows ? undefined : file.mode ?? 0o600 },
+      );
+    },
+  };
+}
