@@ -38,6 +38,11 @@ export abstract class BaseTransport implements Transport {
     return this.#ended;
   }
 
+  /** Whether a promise of {@linkcode congested} is pending. */
+  protected get waiting(): boolean {
+    return this.#drain !== undefined;
+  }
+
   start(handler: TransportHandler): void {
     if (this.#handler !== undefined) throw new Error("Cannot start the transport: it was started before");
     this.#handler = handler;

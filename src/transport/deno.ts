@@ -50,7 +50,8 @@ class DenoTransport extends BaseTransport {
   #reading = false;
   #queue: Uint8Array[] = [];
   #unsent = 0;
-  #writing = false;
+  /** What `conn.write` is busy with. */
+  #inFlight: Uint8Array | undefined = undefined;
   #writeError: Error | undefined = undefined;
 
   constructor(conn: Conn) {
@@ -61,9 +62,9 @@ class DenoTransport extends BaseTransport {
   override write(bytes: Uint8Array): Promise<void> | undefined {
     if (this.ended || this.#writeError !== undefined) return undefined;
     this.#unsent += bytes.length;
-    this.#queue.push(bytes);
-    if (!this.#writing) this.#writeQueue();
-    return this.#unsent > HIGH_WATER_MARK ? this.congested() : undefined;
+    if (this.#inFlight === undefined) this.#send(bytes);
+    else this.#queue.push(bytes);
+    return this.waiting || this.#unsent > HIGH_WATER_MARK ? this.congested() : undefined;
   }
 
   override setKeepAlive(keepProcessAlive: boolean): void {
@@ -100,27 +101,28 @@ class DenoTransport extends BaseTransport {
     this.#reading = false;
   }
 
-  async #writeQueue(): Promise<void> {
-    this.#writing = true;
-    try {
-      while (this.#queue.length > 0) {
-        let bytes = this.#takeQueued();
-        while (bytes.length > 0) {
-          const length = await this.#conn.write(bytes);
-          if (this.ended) return;
-          this.#unsent -= length;
-          if (this.#unsent <= LOW_WATER_MARK) this.drained();
-          bytes = bytes.subarray(length);
-        }
-      }
-    } catch (error) {
-      // The peer may have said why before it left: what it sent is still read, and the read tells the end.
-      this.#writeError = lostError(error);
-      this.#queue = [];
-      this.drained();
-    }
-    this.#writing = false;
+  #send(bytes: Uint8Array): void {
+    this.#inFlight = bytes;
+    this.#conn.write(bytes).then(this.#onWritten, this.#onWriteError);
   }
+
+  // Made once: an async function would make a promise and two closures for every write.
+  #onWritten = (length: number): void => {
+    const bytes = this.#inFlight!;
+    this.#inFlight = undefined;
+    if (this.ended) return;
+    this.#unsent -= length;
+    if (length < bytes.length) this.#send(bytes.subarray(length));
+    else if (this.#queue.length > 0) this.#send(this.#takeQueued());
+    if (this.#unsent <= LOW_WATER_MARK) this.drained();
+  };
+
+  #onWriteError = (error: unknown): void => {
+    // The peer may have said why before it left: what it sent is still read, and the read tells the end.
+    this.#writeError = lostError(error);
+    this.#queue = [];
+    this.drained();
+  };
 
   #takeQueued(): Uint8Array {
     const queue = this.#queue;

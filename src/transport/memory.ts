@@ -95,7 +95,7 @@ class MemoryEnd extends BaseTransport implements MemoryTransport {
     if (bytes.length > 0) peer.#inbox.push(bytes);
     peer.#inboxSize += bytes.length;
     peer.#pumpLater();
-    return peer.#inboxSize > this.#highWaterMark ? this.congested() : undefined;
+    return this.waiting || peer.#inboxSize > this.#highWaterMark ? this.congested() : undefined;
   }
 
   override setKeepAlive(_keepProcessAlive: boolean): void {

@@ -6,7 +6,10 @@
 
 /** What a transport calls. Never called re-entrantly from a method of the transport. */
 export interface TransportHandler {
-  /** Bytes have arrived. `chunk` is borrowed: it may be overwritten once this call returns. */
+  /**
+   * Bytes have arrived. `chunk` is borrowed: it may be overwritten once this call returns. What this throws closes the
+   * transport and becomes the cause that `onEnd` gets.
+   */
   onBytes(chunk: Uint8Array): void;
   /** The socket has ended; called exactly once. `cause` is set unless the end was orderly or our own. */
   onEnd(cause?: Error): void;
@@ -29,7 +32,7 @@ export interface Transport {
   resumeReading(): void;
   /** Keeps the process alive while open (`true`, the default) or not (`false`). */
   setKeepAlive(keepProcessAlive: boolean): void;
-  /** Closes at once. Idempotent. `onEnd` follows, in a later turn, if it has not been called. */
+  /** Closes at once; bytes that wait to be sent are dropped. Idempotent. `onEnd` follows, in a later turn, if it has not been called. */
   close(): void;
 }
 
@@ -52,7 +55,7 @@ export type Utf8Slice = (bytes: Uint8Array, start: number, end: number) => strin
 export interface TransportFactory {
   /** `deno`, `bun`, `node` or `memory`; for messages. */
   readonly name: string;
-  /** Opens a socket with TCP_NODELAY; rejects with the runtime's own error, whose `code` is kept. */
+  /** Opens a socket with TCP_NODELAY; rejects with a ConnectionError that keeps the system's `code`. */
   connect(target: ConnectTarget): Promise<Transport>;
   /** The runtime's quickest way to make a short string, where it has one. */
   readonly utf8Slice?: Utf8Slice | undefined;

@@ -1,9 +1,11 @@
 import { test } from "node:test";
-import { conformSockets } from "./socket_conformance.ts";
+import { conformLastWords, conformSockets } from "./socket_conformance.ts";
 
 if ("Bun" in globalThis) {
   const { createBunTransport } = await import("../../src/transport/bun.ts");
-  conformSockets(createBunTransport());
+  const factory = createBunTransport();
+  conformSockets(factory);
+  conformLastWords(factory);
 } else {
   test("bun: needs Bun", { skip: true }, () => {});
 }

@@ -1,9 +1,11 @@
 import { test } from "node:test";
-import { conformSockets } from "./socket_conformance.ts";
+import { conformLastWords, conformSockets } from "./socket_conformance.ts";
 
 if ("Deno" in globalThis) {
   const { createDenoTransport } = await import("../../src/transport/deno.ts");
-  conformSockets(createDenoTransport());
+  const factory = createDenoTransport();
+  conformSockets(factory);
+  conformLastWords(factory);
 } else {
   test("deno: needs Deno", { skip: true }, () => {});
 }

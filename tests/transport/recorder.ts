@@ -17,15 +17,6 @@ export async function within<T>(promise: Promise<T>, what: string, limit: number
   }
 }
 
-/** Polls until `condition` holds: for states of the system that tell nobody, such as a process' open sockets. */
-export async function eventually(condition: () => boolean, what: string): Promise<void> {
-  const end = Date.now() + LIMIT;
-  while (!condition()) {
-    if (Date.now() > end) throw new Error(`Waited ${LIMIT} ms in vain for ${what}`);
-    await turn();
-  }
-}
-
 /** Lets the event loop turn for `milliseconds`. */
 export function turn(milliseconds: number = 2): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));

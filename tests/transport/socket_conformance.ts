@@ -188,3 +188,38 @@ function conformExtras(factory: TransportFactory): void {
     }
   });
 }
+
+/**
+ * What the peer said before it reset is read even after a write has failed. `node:net` cannot: it destroys the socket
+ * with the failed write.
+ */
+export function conformLastWords(factory: TransportFactory): void {
+  test(`${factory.name}: reads what came before a failed write`, async () => {
+    let gone: () => void = () => {};
+    const peerGone = new Promise<void>((resolve) => gone = resolve);
+    const listener = await listenTcp(factory)((peer) => {
+      peer.closed.then(gone);
+      peer.onData = () => {
+        peer.write(new TextEncoder().encode("FATAL"));
+        setTimeout(() => peer.breakOff(), 30); // the bytes are at the client's socket by then
+      };
+    });
+    try {
+      const transport = await within(factory.connect(listener.target), "connect");
+      transport.pauseReading();
+      const recorder = record(transport);
+      transport.write(new Uint8Array(5));
+      await within(peerGone, "the peer's end");
+      for (let i = 0; i < 3; i++) {
+        await turn(10); // each write finds out what became of the one before
+        assert.equal(transport.write(new Uint8Array(5)), undefined);
+      }
+      transport.resumeReading();
+      await recorder.ended();
+      assert.equal(recorder.text(), "FATAL");
+      assert.ok(recorder.cause instanceof Error);
+    } finally {
+      await listener.close();
+    }
+  });
+}
