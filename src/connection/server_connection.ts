@@ -15,15 +15,22 @@ import type { Notification } from "../wire/backend.ts";
 import { Framer } from "../wire/framer.ts";
 import { writeTerminate } from "../wire/frontend.ts";
 import { Writer } from "../wire/writer.ts";
+import { sendCancelRequest } from "./cancel.ts";
 import { establish } from "./establish.ts";
+import { type Lease, LeaseLine } from "./lease.ts";
 import type { ResolvedHost, ResolvedOptions } from "./options.ts";
 import { StartupReader } from "./startup_reader.ts";
+
+/** Milliseconds for a server to take a CancelRequest and to answer what it cancelled. */
+const CANCEL_TIMEOUT = 5_000;
 
 /** One session with a server, from its first ReadyForQuery on. */
 export class ServerConnection {
   readonly host: ResolvedHost;
+  readonly #factory: TransportFactory;
   readonly #transport: Transport;
   readonly #options: ResolvedOptions;
+  readonly #line: LeaseLine = new LeaseLine((request) => this.#submit(request));
   #engine: Engine | undefined = undefined;
   #reader: StartupReader | undefined = new StartupReader();
   #flushScheduled: boolean = false;
@@ -32,8 +39,16 @@ export class ServerConnection {
   #ended: boolean = false;
   #whenIdle: (() => void) | undefined = undefined;
   #whenEnded: (() => void)[] = [];
+  /** Called when replies have been worked off, and at the end. */
+  #watchers: Set<() => void> = new Set();
 
-  private constructor(transport: Transport, options: ResolvedOptions, host: ResolvedHost) {
+  private constructor(
+    factory: TransportFactory,
+    transport: Transport,
+    options: ResolvedOptions,
+    host: ResolvedHost,
+  ) {
+    this.#factory = factory;
     this.#transport = transport;
     this.#options = options;
     this.host = host;
@@ -51,7 +66,7 @@ export class ServerConnection {
     signal: AbortSignal,
   ): Promise<ServerConnection> {
     const transport = await factory.connect({ host: host.host, port: host.port, path: host.path, signal });
-    const connection = new ServerConnection(transport, options, host);
+    const connection = new ServerConnection(factory, transport, options, host);
     const onAbort = () => connection.#abort(signal.reason);
     signal.addEventListener("abort", onAbort, { once: true });
     try {
@@ -79,22 +94,86 @@ export class ServerConnection {
 
   /** Requests in flight and waiting. */
   get load(): number {
-    return this.#engine!.load;
+    return this.#engine!.load + this.#line.waiting;
   }
 
   /** Adds a request, or the first of a batch, to the queue. */
   submit(request: Request): void {
-    if (this.#closing) {
-      for (let each: Request | null = request; each !== null; each = each.next) {
-        each.fail(closedError);
-        each.onSettled(each);
-      }
-      return;
-    }
+    if (this.#closing) return refuse(request);
+    this.#line.submit(request);
+  }
+
+  /** Waits until the connection can be owned: nobody else writes on it until the lease is released. */
+  acquire(): Promise<Lease> {
+    return this.#line.acquire();
+  }
+
+  #submit(request: Request): void {
     this.#engine!.submit(request);
-    if (this.#flushScheduled) return;
-    this.#flushScheduled = true;
-    queueMicrotask(this.#flush);
+    this.#scheduleFlush();
+  }
+
+  /** Asks for the next batch of a stream that is suspended. */
+  fetch(request: Request): void {
+    this.#engine!.fetch(request);
+    this.#scheduleFlush();
+  }
+
+  /** Ends a stream that is suspended. */
+  finish(request: Request): void {
+    this.#engine!.finish(request);
+    this.#scheduleFlush();
+  }
+
+  /**
+   * Gives up a request that has failed for its caller: one that waits is removed, one that runs is cancelled. Until the
+   * server has taken the cancel and answered the request nothing is written, so that the cancel hits nobody else.
+   */
+  giveUp(request: Request): void {
+    if (request.settled) return;
+    if (this.#line.withdraw(request) || this.#engine!.withdraw(request)) return request.settle();
+    this.#cancel(request);
+  }
+
+  async #cancel(request: Request): Promise<void> {
+    const engine = this.#engine!;
+    engine.block();
+    await this.#until(() => request.settled || engine.isAnswering(request));
+    const limit = new AbortController();
+    const timer = setTimeout(() => limit.abort(), CANCEL_TIMEOUT);
+    const keyData = engine.session.keyData;
+    try {
+      if (!request.settled && keyData !== undefined) {
+        await sendCancelRequest(this.#factory, this.host, keyData, limit.signal);
+      }
+    } catch {
+      // Whether it was taken shows in the answer, or in none.
+    }
+    await this.#untilWithin(() => request.settled, limit.signal);
+    clearTimeout(timer);
+    if (!request.settled) this.destroy(cancelUnanswered);
+    engine.unblock();
+    this.#flush();
+  }
+
+  #until(condition: () => boolean): Promise<void> {
+    if (condition()) return Promise.resolve();
+    return new Promise((resolve) => {
+      const watcher = () => {
+        if (!condition()) return;
+        this.#watchers.delete(watcher);
+        resolve();
+      };
+      this.#watchers.add(watcher);
+    });
+  }
+
+  async #untilWithin(condition: () => boolean, limit: AbortSignal): Promise<void> {
+    if (limit.aborted) return;
+    const passed = new Promise<void>((resolve) =>
+      limit.addEventListener("abort", () => resolve(), { once: true })
+    );
+    await Promise.race([this.#until(condition), passed]);
   }
 
   /**
@@ -105,7 +184,7 @@ export class ServerConnection {
   async close(timeout: number): Promise<void> {
     if (!this.#closing) {
       this.#closing = true;
-      if (!this.#ended && !this.#engine!.idle && timeout > 0) await this.#idleWithin(timeout);
+      if (!this.#ended && this.load > 0 && timeout > 0) await this.#idleWithin(timeout);
       if (!this.#ended) this.#terminate();
     }
     if (!this.#ended) await new Promise<void>((resolve) => this.#whenEnded.push(resolve));
@@ -115,6 +194,7 @@ export class ServerConnection {
   destroy(failure: (sent: boolean | "unknown") => Error): void {
     this.#closing = true;
     this.#engine!.abandon(failure);
+    this.#line.dissolve();
     this.#transport.close();
   }
 
@@ -162,7 +242,8 @@ export class ServerConnection {
       return;
     }
     this.#flush();
-    if (this.#whenIdle !== undefined && this.#engine!.idle) this.#whenIdle();
+    if (this.#watchers.size > 0) { for (const watcher of [...this.#watchers]) watcher(); }
+    if (this.#whenIdle !== undefined && this.load === 0) this.#whenIdle();
   }
 
   #onEnd(cause: Error | undefined): void {
@@ -170,9 +251,17 @@ export class ServerConnection {
     if (this.#reader !== undefined) this.#reader.end(cause);
     else if (this.#closing) this.#engine!.abandon(closedError);
     else this.#engine!.receiveEnd(cause);
+    if (this.#engine !== undefined) this.#line.dissolve();
+    for (const watcher of [...this.#watchers]) watcher();
     this.#whenIdle?.();
     for (const resolve of this.#whenEnded) resolve();
     this.#whenEnded = [];
+  }
+
+  #scheduleFlush(): void {
+    if (this.#flushScheduled) return;
+    this.#flushScheduled = true;
+    queueMicrotask(this.#flush);
   }
 
   readonly #flush = (): void => {
@@ -201,6 +290,7 @@ export class ServerConnection {
 
   #terminate(): void {
     this.#engine!.abandon(closedError);
+    this.#line.dissolve();
     const writer = new Writer(16);
     writeTerminate(writer);
     // A farewell that the socket does not take at once is not worth a wait.
@@ -213,6 +303,20 @@ export class ServerConnection {
       reason instanceof Error ? reason : new ConnectionError(String(reason), { code: "ABORTED" }),
     );
     this.#transport.close();
+  }
+}
+
+function cancelUnanswered(sent: boolean | "unknown"): Error {
+  return new ConnectionError(`Connection given up: a cancel was not answered within ${CANCEL_TIMEOUT} ms`, {
+    code: "CONNECTION_LOST",
+    sent,
+  });
+}
+
+function refuse(request: Request): void {
+  for (let each: Request | null = request; each !== null; each = each.next) {
+    each.fail(closedError);
+    each.settle();
   }
 }
 

@@ -30,7 +30,7 @@ import {
 } from "./failures.ts";
 import * as phase from "./phase.ts";
 import { Pipeline } from "./pipeline.ts";
-import { DESCRIBE, type Failure, type Request, SIMPLE, SYNC_SHARED } from "./request.ts";
+import { DESCRIBE, type Failure, type Request, SIMPLE, STREAM, SYNC_SHARED } from "./request.ts";
 import { RequestWriter } from "./request_writer.ts";
 import type { Session } from "./session.ts";
 import { StatementCache } from "./statement_cache.ts";
@@ -62,10 +62,12 @@ export class Engine {
   readonly #events: EngineEvents;
   readonly #options: EngineOptions;
   readonly #pipeline: Pipeline = new Pipeline();
-  /** The request that must be in flight alone. */
-  #alone: Request | null = null;
-  /** An ErrorResponse came: only ReadyForQuery may follow. */
-  #skipping: boolean = false;
+  /** The request behind which nothing may be written until it has settled. */
+  #gate: Request | null = null;
+  /** How many reasons there are to write no request at all. */
+  #blocks: number = 0;
+  /** The request that an ErrorResponse came for: only ReadyForQuery may follow. */
+  #culprit: Request | null = null;
   #bytesInFlight: number = 0;
   /** Why nothing works any more. */
   #ended: Failure | null = null;
@@ -110,6 +112,34 @@ export class Engine {
   /** Takes a request that has not been written out of the queue; false when it is too late. */
   withdraw(segment: Request): boolean {
     return this.#pipeline.removePending(segment);
+  }
+
+  /** Whether the server is answering this request now, as far as can be known. */
+  isAnswering(request: Request): boolean {
+    return this.#pipeline.current === request && this.#culprit === null;
+  }
+
+  /** Writes no request until {@linkcode unblock} is called as often. */
+  block(): void {
+    this.#blocks++;
+  }
+
+  /** Takes one {@linkcode block} back. */
+  unblock(): void {
+    this.#blocks--;
+    this.#pump();
+  }
+
+  /** Asks for the next batch of a stream that is suspended. */
+  fetch(request: Request): void {
+    if (request.phase !== phase.SUSPENDED) return;
+    this.#writer.writeFetch(request);
+  }
+
+  /** Ends a stream that is suspended: its portal is closed. */
+  finish(request: Request): void {
+    if (request.phase !== phase.SUSPENDED) return;
+    this.#writer.writeFinish(request);
   }
 
   /** The bytes to send now, or `null`. They are given away for good. */
@@ -169,7 +199,7 @@ export class Engine {
   // Writing.
 
   #mayWrite(segment: Request): boolean {
-    if (this.#writer.held !== null || this.#alone !== null) return false;
+    if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return false;
     const inFlight = this.#pipeline.inFlight;
     if (inFlight === 0) return true;
     return !segment.alone && inFlight < this.#options.maxQueries &&
@@ -190,7 +220,7 @@ export class Engine {
     if (segment.sync !== SYNC_SHARED) this.#writer.payOwedSync();
     const mark = this.#writer.mark();
     const inFlight = this.#pipeline.inFlight;
-    if (segment.alone) this.#alone = segment;
+    if (segment.alone || segment.last || segment.kind === STREAM) this.#gate = segment;
     let request: Request | null = segment;
     try {
       for (; request !== null; request = request.next) {
@@ -204,7 +234,7 @@ export class Engine {
     } catch (error) {
       this.#writer.rewind(mark);
       this.#pipeline.truncate(inFlight);
-      this.#alone = null;
+      this.#gate = null;
       this.#unwrite(segment, request!, error);
     }
   }
@@ -218,7 +248,7 @@ export class Engine {
       request.fail(request === culprit ? () => asError(error) : () => neverRan(error));
       settled.push(request);
     }
-    for (const request of settled) request.onSettled(request);
+    for (const request of settled) request.settle();
   }
 
   /** The held request's description has come: write its execution and the rest of its batch. */
@@ -271,9 +301,9 @@ export class Engine {
     const framer = this.#framer;
     const request = this.#pipeline.current;
     if (
-      request === undefined || this.#skipping || request.fields === null ||
+      request === undefined || this.#culprit !== null || request.fields === null ||
       (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE_ROWS)
-    ) failUnexpected("D", request, this.#skipping);
+    ) failUnexpected("D", request, this.#culprit !== null);
     const rows = request.rows;
     // Out of the loop: a decoder that throws ends the decoding of this request only.
     try {
@@ -314,8 +344,8 @@ export class Engine {
         return this.#onErrorResponse(backend.readResponseFields("ErrorResponse", bytes, start, end));
     }
     const request = this.#pipeline.current;
-    if (request === undefined || this.#skipping) {
-      failUnexpected(String.fromCharCode(type), request, this.#skipping);
+    if (request === undefined || this.#culprit !== null) {
+      failUnexpected(String.fromCharCode(type), request, this.#culprit !== null);
     }
     switch (type) {
       case types.BIND_COMPLETE:
@@ -338,10 +368,10 @@ export class Engine {
         readEmpty("NoData", request, phase.FIELDS, start, end);
         return this.#onDescribed(request, null);
       case types.CLOSE_COMPLETE:
-        readEmpty("CloseComplete", request, phase.CLOSE, start, end);
-        request.closing!.pop();
-        if (request.closing!.length === 0) request.phase = phase.PARSE;
-        return;
+        return this.#onCloseComplete(request, start, end);
+      case types.PORTAL_SUSPENDED:
+        readEmpty("PortalSuspended", request, phase.ROWS, start, end);
+        return this.#onPortalSuspended(request);
       case types.EMPTY_QUERY_RESPONSE:
         backend.readEmpty("EmptyQueryResponse", start, end);
         if (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE) {
@@ -422,8 +452,36 @@ export class Engine {
       return;
     }
     expectPhase("C", request, phase.ROWS);
+    request.suspended = false;
     request.phase = phase.DONE;
+    if (request.kind === STREAM) {
+      this.#writer.writeSync();
+      request.segmentEnd = true;
+    }
     this.#pipeline.advance();
+  }
+
+  #onCloseComplete(request: Request, start: number, end: number): void {
+    if (request.phase === phase.CLOSE_TARGET) {
+      backend.readEmpty("CloseComplete", start, end);
+      request.phase = phase.DONE;
+      return this.#pipeline.advance();
+    }
+    readEmpty("CloseComplete", request, phase.CLOSE, start, end);
+    request.closing!.pop();
+    if (request.closing!.length === 0) request.phase = phase.PARSE;
+  }
+
+  #onPortalSuspended(request: Request): void {
+    request.suspended = true;
+    if (request.kind !== STREAM) {
+      if (request.maxRows === 0) failUnexpected("s", request, false);
+      request.phase = phase.DONE;
+      return this.#pipeline.advance();
+    }
+    request.phase = phase.SUSPENDED;
+    if (request.failure === null) request.onSuspended!(request);
+    else this.#writer.writeFinish(request);
   }
 
   /** COPY through a plain query: nobody gives or takes the data, so it is refused or passed over. */
@@ -453,16 +511,24 @@ export class Engine {
   #onErrorResponse(fields: ResponseFields): void {
     const severity = fields["V"] ?? fields["S"];
     if (severity === "FATAL" || severity === "PANIC") this.#fatal = fields;
-    const request = this.#pipeline.current;
-    if (request === undefined || this.#skipping) {
+    // Behind the last answer of a segment it comes from the commit that its Sync asks for.
+    const answered = this.#pipeline.answered;
+    const request = answered?.segmentEnd ? answered : this.#pipeline.current;
+    if (request === undefined || this.#culprit !== null) {
       if (this.#fatal !== null) return;
-      failUnexpected("E", request, this.#skipping);
+      failUnexpected("E", request, this.#culprit !== null);
     }
-    this.#skipping = true;
+    this.#culprit = request;
     request.serverError = fields;
     request.fail(() => new PostgresError(fields, request.text));
     this.#writer.noteLostStatement(request, fields["C"]);
-    if (this.#writer.held !== request) return;
+    if (this.#writer.held !== request) {
+      if (request.kind === STREAM && !request.segmentEnd) {
+        this.#writer.writeSync();
+        request.segmentEnd = true;
+      }
+      return;
+    }
     // The rest of its batch was never written; it settles with the segment that the Sync ends.
     this.#writer.held = null;
     this.#writer.writeSync();
@@ -477,34 +543,42 @@ export class Engine {
   #onReadyForQuery(status: number): void {
     const before = this.session.transactionStatus;
     this.session.transactionStatus = status;
-    const skipped = this.#skipping;
-    const current = this.#pipeline.current;
-    if (!skipped && !isAnswered(current, this.#pipeline)) failUnexpected("Z", current, false);
-    this.#skipping = false;
+    const culprit = this.#culprit;
+    if (culprit === null && !this.#isAnsweredToSync()) failUnexpected("Z", this.#pipeline.current, false);
+    this.#culprit = null;
     const single = this.#pipeline.takeSingle();
     if (single !== undefined) {
-      if (skipped && this.#heal(single, before, status)) return;
+      if (culprit !== null && this.#heal(single, before, status)) return;
       return this.#settle(single);
     }
     const segment = this.#pipeline.takeSegment();
     if (segment === undefined) failUnexpected("Z", undefined, false);
-    if (skipped) failSegment(segment, current!, before);
+    if (culprit !== null) failSegment(segment, culprit, status);
     for (const request of segment) this.#settle(request);
+  }
+
+  /** Whether ReadyForQuery may come: a segment is answered to its end, or a simple query has no more to say. */
+  #isAnsweredToSync(): boolean {
+    const current = this.#pipeline.current;
+    if (current?.kind === SIMPLE && this.#pipeline.answered === undefined) {
+      return current.phase === phase.SIMPLE;
+    }
+    return this.#pipeline.answered?.segmentEnd === true;
   }
 
   #settle(request: Request): void {
     this.#bytesInFlight -= request.size;
-    if (this.#alone === request) this.#alone = null;
+    if (this.#gate === request) this.#gate = null;
     if (request.failure !== null) this.#writer.forgetUnprepared(request);
-    request.onSettled(request);
+    request.settle();
   }
 
   /** Prepares again and executes once more what lost its statement, outside a transaction block only. */
   #heal(request: Request, before: number, after: number): boolean {
-    if (!request.lostStatement || request.retried) return false;
+    if (!request.lostStatement || request.retried || request.aborted) return false;
     if (before !== types.IDLE || after !== types.IDLE) return false;
     this.#bytesInFlight -= request.size;
-    if (this.#alone === request) this.#alone = null;
+    if (this.#gate === request) this.#gate = null;
     request.reset();
     request.retried = true;
     this.#pipeline.enqueueFirst(request);
@@ -516,25 +590,19 @@ export class Engine {
   #refuse(segment: Request, failure: Failure): void {
     for (let request: Request | null = segment; request !== null; request = request.next) {
       request.fail(failure);
-      request.onSettled(request);
+      request.settle();
     }
   }
 
   #end(failure: (sent: boolean | "unknown") => Error): void {
     if (this.#ended !== null) return;
     this.#ended = () => failure(false);
-    this.#writer.held = this.#writer.syncOwedBy = this.#alone = null;
+    this.#writer.held = this.#writer.syncOwedBy = this.#gate = null;
     const taken = this.#pipeline.taken;
     const inFlight = this.#pipeline.takeInFlight();
     inFlight.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
     const pending = this.#pipeline.takePending();
-    for (const request of inFlight) request.onSettled(request);
+    for (const request of inFlight) request.settle();
     for (const segment of pending) this.#refuse(segment, this.#ended);
   }
-}
-
-/** Whether ReadyForQuery may come: the segment's last request is answered, or a simple query has no more to say. */
-function isAnswered(current: Request | undefined, pipeline: Pipeline): boolean {
-  if (current !== undefined && current.kind === SIMPLE) return current.phase === phase.SIMPLE;
-  return pipeline.answeredToSync;
 }

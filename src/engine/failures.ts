@@ -6,21 +6,27 @@ import { IDLE } from "../wire/message_types.ts";
 import * as phase from "./phase.ts";
 import type { Request } from "./request.ts";
 
-/** A request of a segment failed: what that means for the others. */
-export function failSegment(segment: Request[], culprit: Request, statusBefore: number): void {
+/**
+ * A request of a segment failed: what that means for the others.
+ *
+ * @param statusAfter transaction status in the segment's ReadyForQuery
+ */
+export function failSegment(segment: readonly Request[], culprit: Request, statusAfter: number): void {
   const at = segment.indexOf(culprit);
-  segment.forEach((request, i) => {
-    if (i > at) request.fail(() => neverRan(new PostgresError(culprit.serverError ?? {}, culprit.text)));
-    // Inside a transaction block the earlier ones stand as they would have with a Sync each.
-    else if (i < at && statusBefore === IDLE) {
-      request.fail(() =>
-        new PipelineAbortedError("Rolled back: a later query of the same batch failed", {
-          executed: true,
-          cause: new PostgresError(culprit.serverError ?? {}, culprit.text),
-        })
-      );
-    }
-  });
+  const cause = () => new PostgresError(culprit.serverError ?? {}, culprit.text);
+  for (const request of segment.slice(at + 1)) request.fail(() => neverRan(cause()));
+  // A block that is open has failed but still holds what came before, as it would with a Sync for each.
+  if (statusAfter !== IDLE) return;
+  // What an explicit COMMIT or ROLLBACK of the segment ended stands as it ended.
+  const ended = segment.slice(0, at).findLastIndex(({ tag }) => tag === "COMMIT" || tag === "ROLLBACK");
+  for (const request of segment.slice(ended + 1, at)) {
+    request.fail(() =>
+      new PipelineAbortedError("Rolled back: a later query of the same batch failed", {
+        executed: true,
+        cause: cause(),
+      })
+    );
+  }
 }
 
 export function neverRan(cause: unknown): Error {

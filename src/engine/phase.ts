@@ -3,7 +3,7 @@
  *
  * | phase         | message                          | next phase                                             |
  * | ------------- | -------------------------------- | ------------------------------------------------------ |
- * | QUEUED        | none: it is not written          | first of CLOSE, PARSE, BIND, SIMPLE that was written   |
+ * | QUEUED        | none: it is not written          | the first one that what was written leads to           |
  * | CLOSE         | CloseComplete                    | CLOSE while more are due, then PARSE or BIND           |
  * | PARSE         | ParseComplete                    | PARAMETERS                                             |
  * | PARAMETERS    | ParameterDescription             | FIELDS                                                 |
@@ -12,7 +12,10 @@
  * | ROWS          | DataRow                          | ROWS                                                   |
  * |               | CommandComplete                  | DONE                                                   |
  * |               | EmptyQueryResponse               | DONE                                                   |
+ * |               | PortalSuspended                  | DONE; SUSPENDED for a stream                           |
  * |               | CopyInResponse, CopyOutResponse  | COPY_IN, COPY_OUT                                      |
+ * | SUSPENDED     | none: the consumer is to speak   | ROWS by Execute, CLOSE_TARGET by Close                 |
+ * | CLOSE_TARGET  | CloseComplete                    | DONE                                                   |
  * | SIMPLE        | RowDescription                   | SIMPLE_ROWS                                            |
  * |               | CommandComplete                  | SIMPLE                                                 |
  * |               | EmptyQueryResponse               | SIMPLE                                                 |
@@ -24,7 +27,7 @@
  * |               | CopyDone                         | ROWS or SIMPLE                                         |
  * | DONE          | ReadyForQuery, at a segment's end|                                                        |
  *
- * ErrorResponse may come in every phase but QUEUED; what follows it up to ReadyForQuery is only that. NoticeResponse,
+ * ErrorResponse may come in every phase but QUEUED and SUSPENDED; what follows it up to ReadyForQuery is only that. NoticeResponse,
  * ParameterStatus and NotificationResponse may come at any moment. Everything else is a ProtocolError.
  */
 
@@ -39,7 +42,9 @@ export const SIMPLE = 7;
 export const SIMPLE_ROWS = 8;
 export const COPY_IN = 9;
 export const COPY_OUT = 10;
-export const DONE = 11;
+export const SUSPENDED = 11;
+export const CLOSE_TARGET = 12;
+export const DONE = 13;
 
 const NAMES: readonly string[] = [
   "nothing",
@@ -53,6 +58,8 @@ const NAMES: readonly string[] = [
   "DataRow or CommandComplete",
   "ErrorResponse",
   "CopyData or CopyDone",
+  "nothing before the next Execute",
+  "CloseComplete",
   "ReadyForQuery",
 ];
 

@@ -41,6 +41,11 @@ export class Pipeline {
     return this.#ring[this.#cursor];
   }
 
+  /** The request answered last, while its segment has not settled. */
+  get answered(): Request | undefined {
+    return this.#cursor > this.#head ? this.#ring[this.#cursor - 1] : undefined;
+  }
+
   /** The request written last and not settled, or `undefined`. */
   get last(): Request | undefined {
     return this.#ring.length > this.#head ? this.#ring[this.#ring.length - 1] : undefined;
@@ -69,11 +74,6 @@ export class Pipeline {
   /** Requests in flight whose bytes have been handed out, at least in part. */
   get taken(): number {
     return Math.max(0, this.#untaken - this.#head);
-  }
-
-  /** Whether the segment being answered is answered up to its Sync. */
-  get answeredToSync(): boolean {
-    return this.#cursor > this.#head && this.#ring[this.#cursor - 1]!.segmentEnd;
   }
 
   /** The requests of the segment that is being answered, oldest first; they leave the queue. */

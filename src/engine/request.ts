@@ -54,6 +54,15 @@ export const SIMPLE = 0;
 export const EXTENDED = 1;
 /** Parse and Describe: nothing is executed. */
 export const DESCRIBE = 2;
+/**
+ * Like EXTENDED, a batch of rows at a time, with Flush in place of Sync until the end: holds the connection, and needs
+ * no transaction block.
+ */
+export const STREAM = 3;
+/** Execute of a named portal that is open: its next batch of rows. */
+export const FETCH = 4;
+/** Close of a prepared statement or a portal. */
+export const CLOSE = 5;
 
 /** Which Sync follows a request. */
 export const SYNC_EACH = 0;
@@ -72,12 +81,20 @@ export class Request {
   readonly parameters: Parameters;
   readonly planner: RowPlanner;
   /** Called once, when everything below is final. */
-  readonly onSettled: (request: Request) => void;
+  readonly #onSettled: (request: Request) => void;
 
   /** `SYNC_EACH`, `SYNC_LATER` or `SYNC_SHARED`. */
   sync: number = SYNC_EACH;
-  /** Whether nothing may be in flight beside it. */
+  /** Whether nothing may be in flight before it or behind it. */
   alone: boolean = false;
+  /** Whether nothing may be written behind it until it has settled. */
+  last: boolean = false;
+  /** Rows of one Execute; 0 for all. */
+  maxRows: number = 0;
+  /** The portal to make, or to go on with; empty for the unnamed one. */
+  portal: string = "";
+  /** Called when a STREAM has a batch of rows and waits for `fetch` or `finish`. */
+  onSuspended: ((request: Request) => void) | null = null;
   /** Whether its statement may be kept under a name. */
   cacheable: boolean = true;
   /** Whether it is one of a batch: with the others it is committed or rolled back. */
@@ -90,6 +107,8 @@ export class Request {
   plan: StatementPlan | null = null;
   /** Whether this request sent the Parse of its statement. */
   parses: boolean = false;
+  /** Whether the portal has more rows to give. */
+  suspended: boolean = false;
   /** CloseCompletes to expect first, with the names. */
   closing: string[] | null = null;
   /** Whether a Sync, or the Query itself, ends its segment here. */
@@ -109,6 +128,10 @@ export class Request {
   /** Results of the statements of a simple query. */
   results: StatementResult[] | null = null;
   notices: Notice[] | null = null;
+  /** Whether nothing will change any more. */
+  settled: boolean = false;
+  /** Whether whoever waited has given up: it fails with their reason, whatever the server says. */
+  aborted: boolean = false;
   /** Set when it failed; the first failure stays. */
   failure: Failure | null = null;
   /** The server's error, where that was the failure. */
@@ -125,7 +148,13 @@ export class Request {
     this.text = text;
     this.parameters = parameters;
     this.planner = planner;
-    this.onSettled = onSettled;
+    this.#onSettled = onSettled;
+  }
+
+  /** Everything is final: tells whoever waits. */
+  settle(): void {
+    this.settled = true;
+    this.#onSettled(this);
   }
 
   /** Back to the state before it was written. */
@@ -136,7 +165,7 @@ export class Request {
       this.failure =
       this.serverError =
         null;
-    this.segmentEnd = this.lostStatement = false;
+    this.segmentEnd = this.lostStatement = this.parses = false;
     this.size = 0;
   }
 

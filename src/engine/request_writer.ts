@@ -9,7 +9,7 @@ import * as frontend from "../wire/frontend.ts";
 import * as types from "../wire/message_types.ts";
 import type { Writer } from "../wire/writer.ts";
 import * as phase from "./phase.ts";
-import { DESCRIBE, type Request, SIMPLE, SYNC_EACH, SYNC_SHARED } from "./request.ts";
+import { CLOSE, DESCRIBE, FETCH, type Request, SIMPLE, STREAM, SYNC_EACH, SYNC_SHARED } from "./request.ts";
 import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
 
 /** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
@@ -84,11 +84,18 @@ export class RequestWriter {
   }
 
   writeRequest(request: Request): void {
-    if (request.kind === SIMPLE) {
-      frontend.writeQuery(this.#writer, request.text);
-      request.phase = phase.SIMPLE;
-      request.segmentEnd = true;
-      return;
+    switch (request.kind) {
+      case SIMPLE:
+        frontend.writeQuery(this.#writer, request.text);
+        request.phase = phase.SIMPLE;
+        request.segmentEnd = true;
+        return;
+      case FETCH:
+        frontend.writeExecute(this.#writer, request.portal, request.maxRows);
+        request.phase = phase.ROWS;
+        return this.#writeSyncAfter(request);
+      case CLOSE:
+        return this.#writeCloseRequest(request);
     }
     const statement = this.#statementFor(request);
     if (statement.described) {
@@ -112,6 +119,14 @@ export class RequestWriter {
       frontend.writeFlush(writer);
       this.held = request;
     } else this.writeExecution(request, statement);
+  }
+
+  #writeCloseRequest(request: Request): void {
+    const { statement, portal } = request;
+    if (statement === null) frontend.writeClose(this.#writer, types.PORTAL, portal);
+    else frontend.writeClose(this.#writer, types.STATEMENT, statement.name);
+    request.phase = phase.CLOSE_TARGET;
+    this.#writeSyncAfter(request);
   }
 
   /** The statement to execute: a described one, or one whose Parse this request is to write. */
@@ -143,17 +158,36 @@ export class RequestWriter {
       request.plan = plan;
       resultFormats = plan.resultFormats;
     }
-    const mark = frontend.beginBind(writer, statement.name);
+    const mark = frontend.beginBind(writer, statement.name, request.portal);
     request.parameters.write(writer, statement.parameterTypes);
     writer.bytes(resultFormats);
     writer.endMessage(mark);
-    if (request.sync === SYNC_EACH) {
+    if (request.maxRows > 0 || request.portal !== "") {
+      frontend.writeExecute(writer, request.portal, request.maxRows);
+      if (request.kind === STREAM) frontend.writeFlush(writer);
+      else this.#writeSyncAfter(request);
+    } else if (request.sync === SYNC_EACH) {
       writer.bytes(EXECUTE_ALL_SYNC);
       request.segmentEnd = true;
     } else {
       writer.bytes(EXECUTE_ALL);
       if (request.sync === SYNC_SHARED) this.syncOwedBy = request;
     }
+  }
+
+  /** The next batch of a stream. */
+  writeFetch(request: Request): void {
+    frontend.writeExecute(this.#writer, request.portal, request.maxRows);
+    frontend.writeFlush(this.#writer);
+    request.phase = phase.ROWS;
+  }
+
+  /** Ends a stream whose portal has more rows. */
+  writeFinish(request: Request): void {
+    frontend.writeClose(this.#writer, types.PORTAL, request.portal);
+    this.writeSync();
+    request.phase = phase.CLOSE_TARGET;
+    request.segmentEnd = true;
   }
 
   #writeSyncAfter(request: Request): void {
