@@ -19,9 +19,9 @@ export interface Environment {
   /** An environment variable; `undefined` when it is not set or not readable. */
   variable(name: string): string | undefined;
   /** The name of the user this process runs as. */
-  userName(): Promise<string | undefined>;
+  userName(): string | undefined;
   /** The user's home directory. */
-  homeDirectory(): Promise<string | undefined>;
+  homeDirectory(): string | undefined;
   /** A plain file; `undefined` when there is none or it is not readable. */
   readFile(path: string): Promise<FileText | undefined>;
 }
@@ -56,13 +56,13 @@ export function processEnvironment(): Environment {
   return {
     windows,
     variable,
-    async userName() {
+    userName() {
       // The effective user first, as libpq does: USER survives a change of the user.
-      return (await userInfo(runtime))?.username || variable("USER") || variable("LOGNAME") ||
+      return userInfo(runtime)?.username || variable("USER") || variable("LOGNAME") ||
         variable("USERNAME");
     },
-    async homeDirectory() {
-      return variable("HOME") || (windows ? variable("USERPROFILE") : (await userInfo(runtime))?.homedir);
+    homeDirectory() {
+      return variable("HOME") || (windows ? variable("USERPROFILE") : userInfo(runtime)?.homedir);
     },
     readFile: (path) => readPlainFile(runtime, path, windows),
   };
@@ -90,12 +90,12 @@ function readVariable(runtime: Runtime, name: string): string | undefined {
   );
 }
 
-async function userInfo(runtime: Runtime): Promise<ReturnType<OperatingSystem["userInfo"]> | undefined> {
+function userInfo(runtime: Runtime): ReturnType<OperatingSystem["userInfo"]> | undefined {
   // Deno asks for each of the three.
   for (const kind of ["userInfo", "uid", "gid"]) {
     if (!isPermitted(runtime, { name: "sys", kind })) return undefined;
   }
-  const os = await builtinModule(runtime, "node:os") as OperatingSystem | undefined;
+  const os = builtinModule(runtime, "node:os") as OperatingSystem | undefined;
   // Throws where the process's user has no entry in the system's list.
   return attempt(() => os?.userInfo());
 }
@@ -106,7 +106,7 @@ async function readPlainFile(
   windows: boolean,
 ): Promise<FileText | undefined> {
   if (path === "" || path.includes("\0") || !isPermitted(runtime, { name: "read", path })) return undefined;
-  const fs = await builtinModule(runtime, "node:fs/promises") as FileSystem | undefined;
+  const fs = builtinModule(runtime, "node:fs/promises") as FileSystem | undefined;
   if (fs === undefined) return undefined;
   try {
     // Opening a pipe would wait for its writer.
@@ -118,12 +118,7 @@ async function readPlainFile(
   }
 }
 
-async function builtinModule(runtime: Runtime, name: string): Promise<unknown> {
-  const builtin = attempt(() => runtime.process?.getBuiltinModule?.(name));
-  if (builtin !== undefined) return builtin;
-  try {
-    return await import(name);
-  } catch {
-    return undefined;
-  }
+/** Not an import: bundlers for other runtimes would fail on it. Every supported runtime has this function. */
+function builtinModule(runtime: Runtime, name: string): unknown {
+  return attempt(() => runtime.process?.getBuiltinModule?.(name));
 }

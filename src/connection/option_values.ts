@@ -8,15 +8,19 @@ export function textOf(settings: Settings, keyword: string): string | undefined 
   return settings.get(keyword)?.value || undefined;
 }
 
-/** One of `choices`. */
+/** One of `choices`, in exactly this case; libpq ignores it for TLS versions only. */
 export function choiceOf<T extends string>(
   settings: Settings,
   keyword: string,
   choices: readonly T[],
+  ignoreCase: boolean = false,
 ): T | undefined {
   const setting = settings.get(keyword);
   if (setting === undefined || setting.value === "") return undefined;
-  const found = choices.find((choice) => choice === setting.value);
+  const { value } = setting;
+  const found = choices.find((choice) =>
+    choice === value || ignoreCase && choice.toLowerCase() === value.toLowerCase()
+  );
   if (found === undefined) fail(setting, choices.map((choice) => `"${choice}"`).join(", "));
   return found;
 }

@@ -45,25 +45,39 @@ const DEFAULT_MAX_BYTES = 1_048_576;
 /** PostgreSQL builds no message longer than this. */
 const DEFAULT_MAX_MESSAGE_BYTES = 1_073_741_824;
 
-/** What TLS needs; see {@linkcode ConnectOptions} for the meaning. Absent files are the defaults of `~/.postgresql`. */
+/** What TLS needs. Absent files are the defaults in `~/.postgresql`. */
 export interface ResolvedTls {
+  /** `sslnegotiation`. */
   readonly negotiation: "postgres" | "direct";
+  /** `sslrootcert`: a file, or `system`. */
   readonly rootCertificate: string | undefined;
+  /** `sslcrl`: a file. */
   readonly revocationList: string | undefined;
+  /** `sslcert`: a file. */
   readonly certificate: string | undefined;
+  /** `sslkey`: a file. */
   readonly key: string | undefined;
+  /** `sslcertmode`. */
   readonly certificateMode: "disable" | "allow" | "require";
+  /** `sslsni`. */
   readonly serverName: boolean;
+  /** `ssl_min_protocol_version`. */
   readonly minVersion: TlsVersion;
+  /** `ssl_max_protocol_version`; `undefined`: the newest. */
   readonly maxVersion: TlsVersion | undefined;
 }
 
 /** TCP's own timers, in milliseconds; 0: the system's default. */
 export interface ResolvedKeepalive {
+  /** Whether keepalives are sent. */
   readonly enabled: boolean;
+  /** Quiet time before the first. */
   readonly idle: number;
+  /** Time between them. */
   readonly interval: number;
+  /** How many may be lost; a number, no time. */
   readonly count: number;
+  /** `tcp_user_timeout`. */
   readonly userTimeout: number;
 }
 
@@ -148,7 +162,7 @@ export class ResolvedOptions {
 
   async #passwordFromFile(host: ResolvedHost): Promise<string | undefined> {
     const { environment, passfile } = this.#secrets;
-    const path = passfile ?? await defaultPasswordFile(environment);
+    const path = passfile ?? defaultPasswordFile(environment);
     const file = path === undefined ? undefined : await environment.readFile(path);
     if (path === undefined || file === undefined) return undefined;
     this.#passwordFileProblem = passwordFileProblem(path, file.mode);
@@ -193,7 +207,7 @@ export async function resolveOptions(
     overrides,
   );
   const settings = await gatherSettings(given, conninfo, environment);
-  const user = await resolveUser(settings, environment);
+  const user = resolveUser(settings, environment);
   const database = textOf(settings, "dbname") ?? user;
   const sslmode = resolveSslMode(settings);
   const resolved: ResolvedSettings = {
@@ -251,12 +265,8 @@ function refuseTls(resolved: ResolvedSettings): void {
   }
 }
 
-async function resolveUser(settings: Settings, environment: Environment): Promise<string> {
-  const setting = settings.get("user");
-  if (setting?.value === "") {
-    throw new ConfigurationError(`Cannot use ${setting.from}: the user name is empty`);
-  }
-  const user = setting?.value ?? await environment.userName();
+function resolveUser(settings: Settings, environment: Environment): string {
+  const user = textOf(settings, "user") ?? environment.userName();
   if (user === undefined) {
     throw new ConfigurationError(
       "Cannot choose a user: none is given, and the name of the operating system's user is not available",
@@ -281,8 +291,8 @@ function resolveTls(settings: Settings, sslmode: SslMode): ResolvedTls {
       `Cannot use sslmode=${sslmode} with sslnegotiation=direct: wanted require, verify-ca or verify-full`,
     );
   }
-  const minVersion = choiceOf(settings, "ssl_min_protocol_version", TLS_VERSIONS) ?? "TLSv1.2";
-  const maxVersion = choiceOf(settings, "ssl_max_protocol_version", TLS_VERSIONS);
+  const minVersion = choiceOf(settings, "ssl_min_protocol_version", TLS_VERSIONS, true) ?? "TLSv1.2";
+  const maxVersion = choiceOf(settings, "ssl_max_protocol_version", TLS_VERSIONS, true);
   if (maxVersion !== undefined && TLS_VERSIONS.indexOf(minVersion) > TLS_VERSIONS.indexOf(maxVersion)) {
     throw new ConfigurationError(
       `Cannot use TLS versions from ${minVersion} to ${maxVersion}: the range is empty`,
@@ -428,11 +438,11 @@ function startupParameters(
   return parameters;
 }
 
-async function defaultPasswordFile(environment: Environment): Promise<string | undefined> {
+function defaultPasswordFile(environment: Environment): string | undefined {
   if (environment.windows) {
     const directory = environment.variable("APPDATA");
     return directory && `${directory}\\postgresql\\pgpass.conf`;
   }
-  const home = await environment.homeDirectory();
+  const home = environment.homeDirectory();
   return home && `${home}/.pgpass`;
 }

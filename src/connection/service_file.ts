@@ -15,7 +15,7 @@ export async function readService(service: string, environment: Environment): Pr
   if (named !== undefined) {
     paths.push(named);
   } else {
-    const home = await environment.homeDirectory();
+    const home = environment.homeDirectory();
     if (home !== undefined) paths.push(`${home}/.pg_service.conf`);
   }
   // libpq's own default for the directory is compiled in; there is none here.

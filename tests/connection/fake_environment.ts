@@ -17,8 +17,8 @@ export function fakeEnvironment(system: FakeSystem): Environment {
   return {
     windows,
     variable: (name) => variables[name],
-    userName: () => Promise.resolve(system.user),
-    homeDirectory: () => Promise.resolve(variables["HOME"]),
+    userName: () => system.user,
+    homeDirectory: () => variables["HOME"],
     readFile: (path) => {
       const file = files[path];
       return Promise.resolve(

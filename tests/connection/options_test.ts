@@ -114,10 +114,8 @@ test("resolveOptions() lets an empty value of the string ask for the default", a
   assert.deepEqual(resolved.hosts, [{ host: "localhost", port: 5432, name: "localhost" }]);
   assert.equal(resolved.database, "os-user");
   assert.equal(resolved.sslmode, "prefer");
-  await refuses("user=''", /user in the connection string: the user name is empty/);
-  await refuses(undefined, /PGUSER of the environment: the user name is empty/, {}, {
-    variables: { PGUSER: "" },
-  });
+  assert.equal((await resolve("user=''", {}, { variables: { PGUSER: "env-user" } })).user, "os-user");
+  assert.equal((await resolve({}, {}, { variables: { PGUSER: "" } })).user, "os-user");
 });
 
 test("resolveOptions() takes a URL object", async () => {
@@ -281,6 +279,7 @@ test("resolveOptions() checks the words of each keyword", async () => {
   await refuses("min_protocol_version=3.2 max_protocol_version=3.0", /newer than max_protocol_version/);
   assert.equal((await resolve("min_protocol_version=3.2")).maxProtocolVersion, 0x30002);
   assert.equal((await resolve("max_protocol_version=latest")).maxProtocolVersion, 0x30002);
+  assert.equal((await resolve("ssl_min_protocol_version=tlsv1.3")).tls.minVersion, "TLSv1.3");
   await refuses("ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2", /range is empty/);
 });
 
