@@ -6,6 +6,7 @@
 
 import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { setImmediate } from "node:timers";
+import { resetSocket } from "./reset_socket.ts";
 
 /** Where bytes come from. */
 export type Direction = "frontend" | "backend";
@@ -181,8 +182,7 @@ class Link {
 
   breakOff(how: "end" | "reset"): void {
     for (const socket of [this.#frontend, this.#backend]) {
-      if (socket.destroyed) continue;
-      if (how === "reset" && socket.remotePort !== undefined) socket.resetAndDestroy();
+      if (how === "reset") resetSocket(socket);
       else socket.destroySoon();
     }
   }

@@ -18,6 +18,7 @@ import {
 } from "./backend_writer.ts";
 import { type FrontendMessage, FrontendReader } from "./frontend_reader.ts";
 import { limit } from "./limit.ts";
+import { resetSocket } from "./reset_socket.ts";
 
 /** A frontend message of one type. */
 export type MessageOf<T extends FrontendMessage["type"]> = Extract<FrontendMessage, { readonly type: T }>;
@@ -199,7 +200,7 @@ export async function startScriptedBackend(script: Script): Promise<ScriptedBack
     const session = runner.run({
       write: (bytes) => void socket.write(bytes),
       end: () => void socket.end(),
-      reset: () => void socket.resetAndDestroy(),
+      reset: () => resetSocket(socket),
     });
     socket.on("data", (chunk: Uint8Array) => session.onBytes(chunk));
     socket.on("end", () => session.onEnd());
