@@ -3,16 +3,29 @@
 import { boolCodec } from "./bool.ts";
 import { byteaCodec } from "./bytea.ts";
 import type { Codec } from "./codec.ts";
+import { recordCodec } from "./composite.ts";
 import { dateCodec } from "./date.ts";
 import { float4Codec, float8Codec } from "./float.ts";
+import {
+  boxCodec,
+  circleCodec,
+  lineCodec,
+  lsegCodec,
+  pathCodec,
+  pointCodec,
+  polygonCodec,
+} from "./geometric.ts";
+import { hstoreCodec } from "./hstore.ts";
 import { cidCodec, int2Codec, int4Codec, oidCodec, xidCodec } from "./int.ts";
 import { int8Codec, xid8Codec } from "./int8.ts";
+import { intervalCodec } from "./interval.ts";
 import { jsonbCodec, jsonCodec } from "./json.ts";
 import { numericCodec } from "./numeric.ts";
 import { opaqueCodec, textCodec } from "./text.ts";
 import { timeCodec, timetzCodec } from "./time.ts";
 import { timestampCodec, timestamptzCodec } from "./timestamp.ts";
 import { uuidCodec } from "./uuid.ts";
+import { halfvecCodec, sparsevecCodec, vectorCodec } from "./vector.ts";
 
 /** Names that no line mentions are strings in the type's text form. */
 export const DEFAULT_CODECS: ReadonlyMap<string, Codec> = new Map<string, Codec>([
@@ -49,4 +62,18 @@ export const DEFAULT_CODECS: ReadonlyMap<string, Codec> = new Map<string, Codec>
   ["timetz", timetzCodec],
   ["timestamp", timestampCodec],
   ["timestamptz", timestamptzCodec],
+  ["interval", intervalCodec],
+  ["point", pointCodec],
+  ["line", lineCodec],
+  ["lseg", lsegCodec],
+  ["box", boxCodec],
+  ["path", pathCodec],
+  ["polygon", polygonCodec],
+  ["circle", circleCodec],
+  ["record", recordCodec],
+  // Of extensions, found by name.
+  ["hstore", hstoreCodec],
+  ["vector", vectorCodec],
+  ["halfvec", halfvecCodec],
+  ["sparsevec", sparsevecCodec],
 ]);

@@ -7,9 +7,11 @@
 
 import { createArrayCodec } from "./array.ts";
 import type { Codec, Oid } from "./codec.ts";
+import { createCompositeCodec } from "./composite.ts";
 import { DEFAULT_CODECS } from "./default_codecs.ts";
 import { int8NumberCodec, int8StringCodec } from "./int8.ts";
 import { BUILTIN_TYPES } from "./oids.gen.ts";
+import { createMultirangeCodec, createRangeCodec } from "./range.ts";
 import { opaqueCodec, textCodec } from "./text.ts";
 import { catalogueName } from "./type_names.ts";
 
@@ -188,10 +190,18 @@ export class Registry {
         return this.#part(type.base);
       case "enum":
         return textCodec(type.name);
+      case "range":
+        return createRangeCodec(type.name, this.#part(type.subtype));
+      case "multirange":
+        return createMultirangeCodec(type.name, this.#part(this.typeFor(type.range ?? 0)?.subtype));
+      case "composite":
+        return createCompositeCodec(
+          type.name,
+          (type.attributes ?? []).map(({ name, typeOid }) => ({ name, codec: this.#part(typeOid) })),
+        );
       case "base":
+      case "pseudo":
         return this.#base(type.name);
-      default:
-        return opaqueCodec(type.name);
     }
   }
 
