@@ -14,10 +14,15 @@
  */
 
 export { connect, Connection, type TransactionStatus } from "./src/client/connection.ts";
+export type { QueryOptions } from "./src/client/executor.ts";
+export { PreparedStatement } from "./src/client/prepared_statement.ts";
 export { type Description, Query } from "./src/client/query.ts";
-export type { BoundSql } from "./src/client/queryable.ts";
+export { type BoundSql, Queryable } from "./src/client/queryable.ts";
 export type { Field, Result, Row } from "./src/client/result.ts";
 export { Fragment, type RowValues, type Sql, sql, type SqlHelpers } from "./src/client/sql.ts";
+export type { RowStream } from "./src/client/row_stream.ts";
+export type { TransactionOptions } from "./src/client/transaction.ts";
+export { Transaction } from "./src/client/transaction_block.ts";
 export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
 export type { ConnectOptions } from "./src/connection/options.ts";
 export {

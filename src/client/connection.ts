@@ -1,15 +1,19 @@
 /** One session with a server, and how it is opened. */
 
-import type { ConnectOptions } from "../connection/options.ts";
-import { openConnection } from "../connection/open.ts";
-import type { ServerConnection } from "../connection/server_connection.ts";
 import { createRegistry } from "../codecs/registry.ts";
-import type { Request } from "../engine/request.ts";
+import { openConnection } from "../connection/open.ts";
+import type { ConnectOptions } from "../connection/options.ts";
+import type { ServerConnection } from "../connection/server_connection.ts";
+import { DESCRIBE, type Request } from "../engine/request.ts";
 import { IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
+import { createRequest, type Executor, throwIfFailed } from "./executor.ts";
 import { Types } from "./planner.ts";
-import type { Executor } from "./query.ts";
-import { type BoundSql, createBoundSql, runQuery, runScript } from "./queryable.ts";
-import type { Result, Row } from "./result.ts";
+import { PreparedStatement } from "./prepared_statement.ts";
+import { Queryable } from "./queryable.ts";
+import { type BatchSource, FlushSource } from "./row_stream.ts";
+import { checkText } from "./sql.ts";
+import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
+import { Transaction } from "./transaction_block.ts";
 
 /** Whether a transaction block is open on a session: none, open, or failed and waiting for ROLLBACK. */
 export type TransactionStatus = "idle" | "transaction" | "failed";
@@ -18,43 +22,68 @@ export type TransactionStatus = "idle" | "transaction" | "failed";
  * One session with a server. Queries issued without waiting are pipelined: they share a write, and each is answered
  * in order and fails alone.
  */
-export class Connection implements AsyncDisposable {
-  /** Makes queries: ``await conn.sql`select * from users where id = ${id}` ``. It can be taken off the connection. */
-  readonly sql: BoundSql;
+export class Connection extends Queryable implements AsyncDisposable {
   readonly #connection: ServerConnection;
   readonly #executor: Executor;
 
-  /** Use {@linkcode connect}. */
+  /** Not for use from outside: see {@linkcode connect}. */
   constructor(connection: ServerConnection, executor: Executor) {
+    super(executor);
     this.#connection = connection;
     this.#executor = executor;
-    this.sql = createBoundSql(executor);
   }
 
   /**
-   * Runs one statement with parameters by number.
+   * Opens a transaction. Until it has ended, queries that are not its own wait.
    *
-   * @param text one SQL statement
-   * @param values what `$1`, `$2` … stand for; default none
-   * @returns rows as objects, the number of rows, the command and the columns
-   * @throws {PostgresError} when the server reports an error
-   * @throws {ValueError} when a value cannot be sent or read
-   * @throws {ConnectionError} when the connection is lost or closed
+   * The server learns of it with its first query: a transaction without any costs nothing.
    */
-  query<T = Row>(text: string, values: readonly unknown[] = []): Promise<Result<T>> {
-    return runQuery<T>(this.#executor, text, values);
+  async begin(options: TransactionOptions = {}): Promise<Transaction> {
+    const begin = beginText(options);
+    const lease = await this.#connection.acquire();
+    return new Transaction(new TransactionExecutor(this.#connection, lease, begin, this.#executor));
   }
 
   /**
-   * Runs a script of any number of statements in the simple protocol; outside a transaction block they are one
-   * implicit transaction.
+   * Runs a function in a transaction: commits when it resolves, rolls back when it rejects.
    *
-   * @returns one result for each statement
-   * @throws {PostgresError} when the server reports an error: of the statement that failed, those after it did not run
-   * @see PostgreSQL manual, 53.2.2.1 "Multiple Statements in a Simple Query"
+   * @returns what the function resolves with
+   * @throws what the function rejects with; should the rollback fail too, that error is its `rollbackError`
+   * @throws {PipegresError} when the server rolled back instead of committing, since a query had failed
    */
-  exec<T = Row>(text: string): Promise<Result<T>[]> {
-    return runScript<T>(this.#executor, text);
+  transaction<R>(fn: (transaction: Transaction) => R | PromiseLike<R>): Promise<R>;
+  /**
+   * The same with options.
+   *
+   * @param options isolation and access mode; `retry` is how often the whole function is run again when the server
+   * reports `40001` serialization_failure or `40P01` deadlock_detected. Default 0
+   */
+  transaction<R>(
+    options: TransactionOptions & { readonly retry?: number | undefined },
+    fn: (transaction: Transaction) => R | PromiseLike<R>,
+  ): Promise<R>;
+  transaction<R>(...args: readonly unknown[]): Promise<R> {
+    const [options, fn] = args.length > 1 ? args : [{}, args[0]];
+    const { retry = 0, ...begin } = options as TransactionOptions & { retry?: number };
+    return Transaction.run(() => this.begin(begin), retry, fn as (transaction: Transaction) => R);
+  }
+
+  /**
+   * Prepares a statement under a name of its own, which lives until it is closed.
+   *
+   * @throws {PostgresError} when the server does not accept it
+   */
+  async prepare(text: string): Promise<PreparedStatement> {
+    const executor = this.#executor;
+    const site = executor.keepsStacks ? new Error() : undefined;
+    checkText(text);
+    const request = await new Promise<Request>((resolve) => {
+      const made = createRequest(executor, DESCRIBE, { text, values: [] }, executor.types.objects, resolve);
+      made.named = true;
+      executor.submit(made);
+    });
+    throwIfFailed(request, site);
+    return new PreparedStatement(executor, text, request.statement!);
   }
 
   /** Transaction status as of the last answer of the server. */
@@ -123,7 +152,10 @@ export async function connect(
   const executor: Executor = {
     types: new Types(registry),
     keepsStacks,
-    submit: (request: Request) => connection.submit(request),
+    submit: (request: Request): void => connection.submit(request),
+    giveUp: (request: Request): void => connection.giveUp(request),
+    openStream: (request: Request, site: Error | undefined): BatchSource =>
+      new FlushSource(connection, request, site),
   };
   return new Connection(connection, executor);
 }

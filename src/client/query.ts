@@ -5,22 +5,20 @@
  * another query.
  */
 
-import type { Types } from "./planner.ts";
-import { bindParameters } from "./parameters.ts";
+import {
+  createRequest,
+  execute,
+  type Executor,
+  type QueryOptions,
+  throwIfFailed,
+  watch,
+  withSite,
+} from "./executor.ts";
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
-import { compile, Fragment, type Statement } from "./sql.ts";
-import { DESCRIBE, EXTENDED, Request, type RowPlanner } from "../engine/request.ts";
+import { RowStream } from "./row_stream.ts";
+import { compile, Fragment } from "./sql.ts";
+import { DESCRIBE, EXTENDED, type Request, type RowPlanner, STREAM } from "../engine/request.ts";
 import { ValueError } from "../errors.ts";
-
-/** What runs requests: a connection, a pool, a transaction. */
-export interface Executor {
-  /** How values are represented. */
-  readonly types: Types;
-  /** Whether stacks must be kept from where a query was written: the runtime loses them at an await. */
-  readonly keepsStacks: boolean;
-  /** Takes a request; it settles in any case. */
-  submit(request: Request): void;
-}
 
 /** A query's parameters and columns as the server describes them. */
 export interface Description {
@@ -30,51 +28,11 @@ export interface Description {
   readonly fields: readonly Field[];
 }
 
-/** Runs a request; resolves, never rejects, with the settled request. */
-export function execute(
-  executor: Executor,
-  kind: number,
-  { text, values }: Statement,
-  planner: RowPlanner,
-): Promise<Request> {
-  return new Promise((resolve) => {
-    const request = new Request(
-      kind,
-      text,
-      bindParameters(values, executor.types.registry),
-      planner,
-      resolve,
-    );
-    request.alone = mayCopyIn(text);
-    executor.submit(request);
-  });
-}
-
-/**
- * Whether a text might start COPY FROM STDIN: the server would read what is pipelined behind it as copy data.
- * Rather too often than too seldom: it only costs the pipelining.
- */
-export function mayCopyIn(text: string): boolean {
-  return /\bstdin\b/i.test(text);
-}
-
-/** Throws a settled request's failure. Called in an async function, so that the stack shows who awaits it. */
-export function throwIfFailed(request: Request, site: Error | undefined): void {
-  if (request.failure !== null) throw withSite(request.failure(), site);
-}
-
-/** Adds the frames of where the query was written, where the runtime cannot follow the await. */
-export function withSite(error: Error, site: Error | undefined): Error {
-  if (site?.stack === undefined) return error;
-  const frames = site.stack.slice(site.stack.indexOf("\n") + 1);
-  error.stack = `${error.stack ?? error}\n${frames}`;
-  return error;
-}
-
 /** A lazy query. Await it for all rows as objects, or call one of its methods; it runs once. */
 export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   readonly #executor: Executor;
   readonly #site: Error | undefined;
+  #options: QueryOptions | undefined = undefined;
   #ran: { readonly planner: RowPlanner; readonly request: Promise<Request> } | undefined = undefined;
 
   /** @param executor what runs it */
@@ -82,6 +40,16 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
     super(strings, values);
     this.#executor = executor;
     this.#site = executor.keepsStacks ? new Error() : undefined;
+  }
+
+  /**
+   * Says how to run the query; later calls add to earlier ones.
+   *
+   * @returns the query itself
+   */
+  with(options: QueryOptions): this {
+    this.#options = { ...this.#options, ...options };
+    return this;
   }
 
   /** Runs the query; resolves with its rows as objects keyed by column name. */
@@ -148,11 +116,38 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
     return rows as A[];
   }
 
+  /**
+   * Runs the query and gives its rows one by one, at most one batch ahead of their consumer; the connection is held
+   * until the last row or the end of the loop.
+   *
+   * @param options.batch rows the server is asked for at a time; default 500
+   */
+  stream(options: { readonly batch?: number } = {}): RowStream<T> {
+    const { batch = 500 } = options;
+    if (!Number.isInteger(batch) || batch < 1 || batch > 0x7fff_ffff) {
+      throw new ValueError(
+        `Cannot stream in batches of ${batch}: wanted a whole number from 1 to 2147483647`,
+      );
+    }
+    const executor = this.#executor;
+    return new RowStream<T>(() => {
+      this.#options?.signal?.throwIfAborted();
+      const request = createRequest(executor, STREAM, compile(this), executor.types.objects, () => {});
+      request.maxRows = batch;
+      if (this.#options !== undefined) watch(executor, request, this.#options, () => {});
+      return executor.openStream(request, this.#site);
+    });
+  }
+
+  /** Streams the rows: ``for await (const row of conn.sql`…`)``. See {@linkcode stream}. */
+  [Symbol.asyncIterator](): RowStream<T> {
+    return this.stream();
+  }
+
   /** Asks the server for the types of parameters and columns; nothing is executed. */
   async describe(): Promise<Description> {
     const executor = this.#executor;
-    const { text, values } = compile(this);
-    const request = await execute(executor, DESCRIBE, { text, values }, executor.types.objects);
+    const request = await execute(executor, DESCRIBE, compile(this), executor.types.objects, this.#options);
     throwIfFailed(request, this.#site);
     return { parameters: request.statement!.parameterTypes ?? [], fields: request.statement!.fields ?? [] };
   }
@@ -168,7 +163,10 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   }
 
   async #settled(planner: RowPlanner): Promise<Request> {
-    this.#ran ??= { planner, request: execute(this.#executor, EXTENDED, compile(this), planner) };
+    this.#ran ??= {
+      planner,
+      request: execute(this.#executor, EXTENDED, compile(this), planner, this.#options),
+    };
     if (this.#ran.planner !== planner) {
       throw withSite(
         new ValueError(

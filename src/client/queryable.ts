@@ -1,42 +1,99 @@
 /** The query methods that a connection, a pool and a transaction share. */
 
 import { EXTENDED, SIMPLE } from "../engine/request.ts";
-import { execute, type Executor, Query, throwIfFailed } from "./query.ts";
+import { type BatchOptions, runAtomicBatch, runSettledBatch } from "./batch.ts";
+import { execute, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
-import { checkText, helpers, type SqlHelpers } from "./sql.ts";
+import { checkText, type Fragment, helpers, type SqlHelpers } from "./sql.ts";
 
 /** A template tag that makes queries of this session, with the helpers of `sql`. */
 export interface BoundSql extends SqlHelpers {
   <T = Row>(strings: TemplateStringsArray, ...values: unknown[]): Query<T>;
 }
 
-/** The tag for one executor; it can be taken off its owner. */
-export function createBoundSql(executor: Executor): BoundSql {
-  return Object.assign(
-    <T>(strings: TemplateStringsArray, ...values: unknown[]): Query<T> =>
-      new Query<T>(executor, strings, values),
-    helpers,
-  );
-}
+/** What can run queries. */
+export class Queryable {
+  /** Makes queries: ``await conn.sql`select * from users where id = ${id}` ``. It can be taken off its owner. */
+  readonly sql: BoundSql;
+  readonly #executor: Executor;
 
-/** Runs one statement with parameters by number; node-postgres' shape. */
-export async function runQuery<T>(
-  executor: Executor,
-  text: string,
-  values: readonly unknown[],
-): Promise<Result<T>> {
-  const site = executor.keepsStacks ? new Error() : undefined;
-  checkText(text);
-  const request = await execute(executor, EXTENDED, { text, values }, executor.types.objects);
-  throwIfFailed(request, site);
-  return resultOf(request);
-}
+  /** Not for use from outside: see {@linkcode connect}. */
+  constructor(executor: Executor) {
+    this.#executor = executor;
+    this.sql = Object.assign(
+      <T>(strings: TemplateStringsArray, ...values: unknown[]): Query<T> =>
+        new Query<T>(executor, strings, values),
+      helpers,
+    );
+  }
 
-/** Runs a script in the simple protocol. */
-export async function runScript<T>(executor: Executor, text: string): Promise<Result<T>[]> {
-  const site = executor.keepsStacks ? new Error() : undefined;
-  checkText(text);
-  const request = await execute(executor, SIMPLE, { text, values: [] }, executor.types.objects);
-  throwIfFailed(request, site);
-  return resultsOf(request);
+  /**
+   * Runs one statement with parameters by number.
+   *
+   * @param text one SQL statement
+   * @param values what `$1`, `$2` … stand for; default none
+   * @param options signal, time limit, label
+   * @returns rows as objects, the number of rows, the command and the columns
+   * @throws {PostgresError} when the server reports an error
+   * @throws {ValueError} when a value cannot be sent or read
+   * @throws {ConnectionError} when the connection is lost or closed
+   */
+  async query<T = Row>(
+    text: string,
+    values: readonly unknown[] = [],
+    options?: QueryOptions,
+  ): Promise<Result<T>> {
+    const executor = this.#executor;
+    const site = executor.keepsStacks ? new Error() : undefined;
+    checkText(text);
+    const request = await execute(executor, EXTENDED, { text, values }, executor.types.objects, options);
+    throwIfFailed(request, site);
+    return resultOf(request);
+  }
+
+  /**
+   * Runs a script of any number of statements in the simple protocol; outside a transaction block they are one
+   * implicit transaction.
+   *
+   * @param text SQL statements, separated by semicolons
+   * @param options signal, time limit, label
+   * @returns one result for each statement
+   * @throws {PostgresError} when the server reports an error: of the statement that failed, those after it did not run
+   * @see PostgreSQL manual, 53.2.2.1 "Multiple Statements in a Simple Query"
+   */
+  async exec<T = Row>(text: string, options?: QueryOptions): Promise<Result<T>[]> {
+    const executor = this.#executor;
+    const site = executor.keepsStacks ? new Error() : undefined;
+    checkText(text);
+    const request = await execute(executor, SIMPLE, { text, values: [] }, executor.types.objects, options);
+    throwIfFailed(request, site);
+    return resultsOf(request);
+  }
+
+  /**
+   * Runs statements in one round trip, in order.
+   *
+   * By default one Sync stands behind all: outside a transaction block they are one implicit transaction, and when one
+   * fails the error is its, those before it are rolled back and those behind it never run. With `sync: "each"` each
+   * succeeds or fails alone.
+   *
+   * @param queries fragments or queries of any session; they are run here
+   * @throws {PostgresError} of the statement that failed, which the message names
+   * @throws {ValueError} when a value cannot be sent: none has run then
+   */
+  batch(queries: readonly Fragment[], options?: { readonly sync?: "one" | undefined }): Promise<Result[]>;
+  /** The same with a Sync each: resolves with what became of each statement. */
+  batch(
+    queries: readonly Fragment[],
+    options: { readonly sync: "each" },
+  ): Promise<PromiseSettledResult<Result>[]>;
+  batch(
+    queries: readonly Fragment[],
+    options: BatchOptions = {},
+  ): Promise<Result[] | PromiseSettledResult<Result>[]> {
+    return options.sync === "each"
+      ? runSettledBatch(this.#executor, queries)
+      : runAtomicBatch(this.#executor, queries);
+  }
 }

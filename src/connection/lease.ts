@@ -6,6 +6,7 @@
  */
 
 import type { Request } from "../engine/request.ts";
+import { TimeoutError } from "../errors.ts";
 
 /** The right to write on a connection, alone. */
 export interface Lease {
@@ -15,17 +16,26 @@ export interface Lease {
   release(): void;
 }
 
-type Waiter = { readonly request: Request } | { readonly grant: () => void };
+/** A request, or somebody who wants to own the connection; `since` as the clock of `performance` says. */
+type Waiter =
+  & { readonly since: number }
+  & ({ readonly request: Request } | { readonly grant: () => void; readonly refuse: (error: Error) => void });
 
 /** The line before one connection. */
 export class LeaseLine {
   readonly #submit: (request: Request) => void;
+  readonly #timeout: number;
   #owner: Lease | undefined = undefined;
   #waiters: Waiter[] = [];
+  #timer: ReturnType<typeof setTimeout> | undefined = undefined;
 
-  /** @param submit writes, or queues, on the connection */
-  constructor(submit: (request: Request) => void) {
+  /**
+   * @param submit writes, or queues, on the connection
+   * @param timeout milliseconds that anybody waits at most
+   */
+  constructor(submit: (request: Request) => void, timeout: number) {
     this.#submit = submit;
+    this.#timeout = timeout;
   }
 
   /** Requests that wait, and who want to own the connection. */
@@ -42,15 +52,19 @@ export class LeaseLine {
   submit(request: Request): void {
     if (this.#owner === undefined && this.#waiters.length === 0) return this.#submit(request);
     for (let each: Request | null = request; each !== null; each = each.next) each.parameters.snapshot();
-    this.#waiters.push({ request });
+    this.#wait({ request, since: performance.now() });
   }
 
-  /** Waits until the connection can be owned. Never rejects: on a lost connection the lease's requests do. */
+  /**
+   * Waits until the connection can be owned. On a lost connection it is granted: the lease's requests reject.
+   *
+   * @throws {TimeoutError} when the connection is owned by somebody else for too long
+   */
   acquire(): Promise<Lease> {
-    return new Promise((resolve) => {
+    return new Promise((resolve, refuse) => {
       const grant = () => resolve(this.#grant());
       if (this.#owner === undefined && this.#waiters.length === 0) grant();
-      else this.#waiters.push({ grant });
+      else this.#wait({ grant, refuse, since: performance.now() });
     });
   }
 
@@ -81,12 +95,46 @@ export class LeaseLine {
     return lease;
   }
 
+  #wait(waiter: Waiter): void {
+    this.#waiters.push(waiter);
+    this.#timer ??= setTimeout(() => this.#onTimeout(), this.#timeout);
+  }
+
+  /** Refuses who has waited too long: most probably inside the very transaction it waits for. */
+  #onTimeout(): void {
+    this.#timer = undefined;
+    const due = performance.now() - this.#timeout + 1;
+    while (this.#waiters.length > 0 && this.#waiters[0]!.since <= due) {
+      const waiter = this.#waiters.shift()!;
+      if ("refuse" in waiter) waiter.refuse(waitedTooLong(this.#timeout));
+      else {
+        for (let each: Request | null = waiter.request; each !== null; each = each.next) {
+          each.fail(() => waitedTooLong(this.#timeout));
+          each.settle();
+        }
+      }
+    }
+    const first = this.#waiters[0];
+    if (first !== undefined) this.#timer = setTimeout(() => this.#onTimeout(), first.since - due);
+  }
+
   #advance(): void {
     while (this.#owner === undefined) {
       const waiter = this.#waiters.shift();
-      if (waiter === undefined) return;
+      if (waiter === undefined) {
+        clearTimeout(this.#timer);
+        this.#timer = undefined;
+        return;
+      }
       if ("request" in waiter) this.#submit(waiter.request);
       else waiter.grant();
     }
   }
+}
+
+function waitedTooLong(timeout: number): TimeoutError {
+  return new TimeoutError(
+    `Waited ${timeout} ms for a transaction on the same connection to end: inside its callback, use the methods of the ` +
+      "transaction itself",
+  );
 }

@@ -7,6 +7,7 @@
  */
 
 import { Engine, type EngineEvents } from "../engine/engine.ts";
+import { SUSPENDED } from "../engine/phase.ts";
 import type { Request } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice } from "../errors.ts";
@@ -24,13 +25,16 @@ import { StartupReader } from "./startup_reader.ts";
 /** Milliseconds for a server to take a CancelRequest and to answer what it cancelled. */
 const CANCEL_TIMEOUT = 5_000;
 
+/** Milliseconds that a request waits for a transaction of somebody else on the same connection. */
+const WAIT_TIMEOUT = 10_000;
+
 /** One session with a server, from its first ReadyForQuery on. */
 export class ServerConnection {
   readonly host: ResolvedHost;
   readonly #factory: TransportFactory;
   readonly #transport: Transport;
   readonly #options: ResolvedOptions;
-  readonly #line: LeaseLine = new LeaseLine((request) => this.#submit(request));
+  readonly #line: LeaseLine = new LeaseLine((request) => this.#submit(request), WAIT_TIMEOUT);
   #engine: Engine | undefined = undefined;
   #reader: StartupReader | undefined = new StartupReader();
   #flushScheduled: boolean = false;
@@ -103,6 +107,11 @@ export class ServerConnection {
     this.#line.submit(request);
   }
 
+  /** Whether a request with SYNC_SHARED submitted now joins the segment of the one submitted last. */
+  get sharing(): boolean {
+    return this.#engine!.sharing;
+  }
+
   /** Waits until the connection can be owned: nobody else writes on it until the lease is released. */
   acquire(): Promise<Lease> {
     return this.#line.acquire();
@@ -131,6 +140,8 @@ export class ServerConnection {
    */
   giveUp(request: Request): void {
     if (request.settled) return;
+    // The server waits for the consumer: it would take no notice of a cancel.
+    if (request.phase === SUSPENDED) return this.finish(request);
     if (this.#line.withdraw(request) || this.#engine!.withdraw(request)) return request.settle();
     this.#cancel(request);
   }

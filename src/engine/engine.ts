@@ -119,6 +119,11 @@ export class Engine {
     return this.#pipeline.current === request && this.#culprit === null;
   }
 
+  /** Whether a request with SYNC_SHARED submitted now joins the segment of the one submitted last. */
+  get sharing(): boolean {
+    return this.#writer.sharing && this.#pipeline.waiting === 0;
+  }
+
   /** Writes no request until {@linkcode unblock} is called as often. */
   block(): void {
     this.#blocks++;
@@ -245,6 +250,7 @@ export class Engine {
     for (let request: Request | null = segment; request !== null; request = request.next) {
       this.#bytesInFlight -= request.size;
       this.#writer.forgetUnprepared(request);
+      request.reset();
       request.fail(request === culprit ? () => asError(error) : () => neverRan(error));
       settled.push(request);
     }

@@ -36,9 +36,13 @@ export class Pipeline {
     return this.#pending.length - this.#pendingHead;
   }
 
-  /** The request whose answer is due, or `undefined`. */
+  /**
+   * The request that the server is busy with, or `undefined`. The last one of a segment remains so, although it is
+   * answered, until ReadyForQuery: its Sync commits, which can fail.
+   */
   get current(): Request | undefined {
-    return this.#ring[this.#cursor];
+    const { answered } = this;
+    return answered !== undefined && answered.segmentEnd ? answered : this.#ring[this.#cursor];
   }
 
   /** The request answered last, while its segment has not settled. */
@@ -125,10 +129,11 @@ export class Pipeline {
     this.#pending.push(segment);
   }
 
-  /** A segment goes before all that wait. */
+  /** A segment that was written before goes before all that wait, but behind others of its kind. */
   enqueueFirst(segment: Request): void {
-    if (this.#pendingHead > 0) this.#pending[--this.#pendingHead] = segment;
-    else this.#pending.unshift(segment);
+    let at = this.#pendingHead;
+    while (this.#pending[at]?.retried) at++;
+    this.#pending.splice(at, 0, segment);
   }
 
   /** The segment that waits longest, or `undefined`. */

@@ -99,7 +99,11 @@ export class Request {
   cacheable: boolean = true;
   /** Whether it is one of a batch: with the others it is committed or rolled back. */
   inBatch: boolean = false;
-  /** The next request of the same batch. */
+  /** Whether its statement gets a name of its own, outside the cache. */
+  named: boolean = false;
+  /** Told of the settlement before whoever waits. */
+  observer: ((request: Request) => void) | null = null;
+  /** The next request of the same segment. */
   next: Request | null = null;
 
   phase: number = phase.QUEUED;
@@ -154,6 +158,7 @@ export class Request {
   /** Everything is final: tells whoever waits. */
   settle(): void {
     this.settled = true;
+    if (this.observer !== null) this.observer(this);
     this.#onSettled(this);
   }
 

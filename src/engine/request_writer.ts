@@ -57,6 +57,11 @@ export class RequestWriter {
     this.syncOwedBy = null;
   }
 
+  /** Whether a request with SYNC_SHARED would join the segment of the one written last. */
+  get sharing(): boolean {
+    return this.syncOwedBy !== null && this.held === null;
+  }
+
   /** Ends a segment now. */
   writeSync(): void {
     frontend.writeSync(this.#writer);
@@ -134,7 +139,8 @@ export class RequestWriter {
     if (request.statement !== null && request.statement.described) return request.statement;
     const cache = this.#statements;
     let statement: Statement;
-    if (!request.cacheable || !cache.accepts(request.text)) statement = new Statement("", "");
+    if (request.named) statement = new Statement("", cache.newName());
+    else if (!request.cacheable || !cache.accepts(request.text)) statement = new Statement("", "");
     else {
       const declared = request.parameters.declaredTypes;
       const key = declared.length === 0 ? request.text : `${request.text}\0${declared.join()}`;

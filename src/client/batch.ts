@@ -1,0 +1,84 @@
+/** Several statements in one round trip. */
+
+import { EXTENDED, type Request, SYNC_LATER } from "../engine/request.ts";
+import { PipelineAbortedError } from "../errors.ts";
+import { createRequest, type Executor, throwIfFailed, withSite } from "./executor.ts";
+import { type Result, resultOf, type Row } from "./result.ts";
+import { compile, type Fragment } from "./sql.ts";
+
+/** Options of a batch. */
+export interface BatchOptions {
+  /**
+   * `"one"`: one Sync behind all; they succeed or fail together. `"each"`: one behind each; each succeeds or fails
+   * alone. Default `"one"`.
+   */
+  readonly sync?: "one" | "each" | undefined;
+}
+
+/** Runs statements under one Sync; rejects when one fails. */
+export async function runAtomicBatch(executor: Executor, fragments: readonly Fragment[]): Promise<Result[]> {
+  const site = executor.keepsStacks ? new Error() : undefined;
+  if (fragments.length === 0) return [];
+  const settled: Promise<Request>[] = [];
+  const requests = fragments.map((fragment) => {
+    let request!: Request;
+    settled.push(
+      new Promise((resolve) =>
+        request = createRequest(executor, EXTENDED, compile(fragment), executor.types.objects, resolve)
+      ),
+    );
+    return request;
+  });
+  requests.forEach((request, i) => {
+    request.inBatch = true;
+    if (i === requests.length - 1) return;
+    request.next = requests[i + 1]!;
+    request.sync = SYNC_LATER;
+  });
+  executor.submit(requests[0]!);
+  await Promise.all(settled);
+  if (requests.some(({ failure }) => failure !== null)) throw withSite(batchError(requests), site);
+  return requests.map((request) => resultOf(request));
+}
+
+/** Runs statements with a Sync each; resolves with what became of each. */
+export async function runSettledBatch(
+  executor: Executor,
+  fragments: readonly Fragment[],
+): Promise<PromiseSettledResult<Result>[]> {
+  const site = executor.keepsStacks ? new Error() : undefined;
+  return await Promise.allSettled(
+    fragments.map((fragment) =>
+      new Promise<Request>((resolve) =>
+        executor.submit(createRequest(executor, EXTENDED, compile(fragment), executor.types.objects, resolve))
+      ).then((request) => {
+        throwIfFailed(request, site);
+        return resultOf<Row>(request);
+      })
+    ),
+  );
+}
+
+/** The error of the statement that failed, with a word on the others. */
+function batchError(requests: readonly Request[]): Error {
+  const errors = requests.map(({ failure }) => failure?.());
+  const culprit = errors.findIndex((error) =>
+    error !== undefined && !(error instanceof PipelineAbortedError)
+  );
+  if (culprit < 0) return errors.find((error) => error !== undefined)!;
+  const error = errors[culprit]!;
+  const rolledBack = errors.filter((each) => each instanceof PipelineAbortedError && each.executed).length;
+  const neverRan = errors.filter((each) => each instanceof PipelineAbortedError && !each.executed).length;
+  const others = [
+    ...(rolledBack > 0 ? [`${rolledBack} before it ${rolledBack > 1 ? "were" : "was"} rolled back`] : []),
+    ...(neverRan > 0 ? [`${neverRan} never ran`] : []),
+  ];
+  const note = `\n\nBatch: query ${culprit + 1} of ${requests.length} failed${
+    others.map((each) => `, ${each}`).join("")
+  }`;
+  const stack = error.stack;
+  const before = error.message;
+  error.message += note;
+  if (stack !== undefined) error.stack = stack.replace(before, () => error.message);
+  return error;
+}

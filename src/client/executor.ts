@@ -1,0 +1,133 @@
+/** How requests get to a server, whoever issues them. */
+
+import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
+import { Request, type RowPlanner } from "../engine/request.ts";
+import { bindParameters } from "./parameters.ts";
+import type { Types } from "./planner.ts";
+import type { BatchSource } from "./row_stream.ts";
+import type { Statement } from "./sql.ts";
+
+/** What runs requests: a connection, a pool, a transaction. */
+export interface Executor {
+  /** How values are represented. */
+  readonly types: Types;
+  /** Whether stacks must be kept from where a query was written: the runtime loses them at an await. */
+  readonly keepsStacks: boolean;
+  /** Takes a request, or the first of a batch; it settles in any case. */
+  submit(request: Request): void;
+  /** The caller of a request has given up: it is withdrawn or cancelled. */
+  giveUp(request: Request): void;
+  /** Rows a batch at a time. */
+  openStream(request: Request, site: Error | undefined): BatchSource;
+}
+
+/** How one query is to be run. */
+export interface QueryOptions {
+  /** Gives the query up when it aborts: it rejects with the signal's reason, and is cancelled on the server. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds after which the query is given up with a TimeoutError, and cancelled. 0: no limit. Default 0. */
+  readonly timeout?: number | undefined;
+  /** A name for traces and time-outs. */
+  readonly label?: string | undefined;
+  /** `false` sends nothing behind this query until it is answered, nor it behind others. Default `true`. */
+  readonly pipeline?: boolean | undefined;
+}
+
+/** Makes the request of a statement. */
+export function createRequest(
+  executor: Executor,
+  kind: number,
+  { text, values }: Statement,
+  planner: RowPlanner,
+  onSettled: (request: Request) => void,
+): Request {
+  const request = new Request(
+    kind,
+    text,
+    bindParameters(values, executor.types.registry),
+    planner,
+    onSettled,
+  );
+  request.alone = mayCopyIn(text);
+  return request;
+}
+
+/** Runs a statement; resolves, never rejects, with the settled request. */
+export function execute(
+  executor: Executor,
+  kind: number,
+  statement: Statement,
+  planner: RowPlanner,
+  options?: QueryOptions,
+): Promise<Request> {
+  return new Promise((resolve) => {
+    const request = createRequest(executor, kind, statement, planner, resolve);
+    if (options === undefined) executor.submit(request);
+    else submitWith(executor, request, options, resolve);
+  });
+}
+
+function submitWith(
+  executor: Executor,
+  request: Request,
+  options: QueryOptions,
+  resolve: (request: Request) => void,
+): void {
+  if (options.pipeline === false) request.alone = true;
+  if (options.signal?.aborted) {
+    request.fail(() => options.signal!.reason as Error);
+    return resolve(request);
+  }
+  watch(executor, request, options, () => resolve(request));
+  executor.submit(request);
+}
+
+/** Gives the request up when the options say so; `onAborted` is told at once. */
+export function watch(
+  executor: Executor,
+  request: Request,
+  options: AbortOptions,
+  onAborted: () => void,
+): void {
+  if (options.signal === undefined && !options.timeout) return;
+  // Nothing may be behind it that a cancel could hit.
+  request.last = true;
+  const stop = watchAbort(request, options, () => {
+    onAborted();
+    executor.giveUp(request);
+  });
+  chainObserver(request, stop);
+}
+
+/** Tells one more of a request's settlement. */
+export function chainObserver(request: Request, observer: (request: Request) => void): void {
+  const before = request.observer;
+  request.observer = before === null ? observer : (settled) => {
+    before(settled);
+    observer(settled);
+  };
+}
+
+/**
+ * Whether a text might start COPY FROM STDIN: the server would read what is pipelined behind it as copy data.
+ * Rather too often than too seldom: it only costs the pipelining.
+ */
+export function mayCopyIn(text: string): boolean {
+  return /\bstdin\b/i.test(text);
+}
+
+/** Throws a settled request's failure. Called in an async function, so that the stack shows who awaits it. */
+export function throwIfFailed(request: Request, site: Error | undefined): void {
+  if (request.failure === null) return;
+  const error = request.failure();
+  // A signal's reason is the caller's own and stays as it is.
+  throw request.aborted ? error : withSite(error, site);
+}
+
+/** Adds the frames of where the query was written, where the runtime cannot follow the await. */
+export function withSite(error: Error, site: Error | undefined): Error {
+  if (site?.stack === undefined) return error;
+  const frames = site.stack.slice(site.stack.indexOf("\n") + 1);
+  error.stack = `${error.stack ?? error}\n${frames}`;
+  return error;
+}

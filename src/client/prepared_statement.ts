@@ -1,0 +1,90 @@
+/** A statement that is prepared on one connection, under a name of its own. */
+
+import { CLOSE, EXTENDED, NO_PARAMETERS, Request, STREAM } from "../engine/request.ts";
+import type { Statement } from "../engine/statement_cache.ts";
+import { PipegresError } from "../errors.ts";
+import { createRequest, type Executor, type QueryOptions, throwIfFailed, watch } from "./executor.ts";
+import type { Description } from "./query.ts";
+import { type Result, resultOf, type Row } from "./result.ts";
+import { RowStream } from "./row_stream.ts";
+
+/** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
+export class PreparedStatement implements AsyncDisposable {
+  /** The SQL text. */
+  readonly text: string;
+  readonly #executor: Executor;
+  readonly #statement: Statement;
+  #closed: boolean = false;
+
+  /** Not for use from outside. */
+  constructor(executor: Executor, text: string, statement: Statement) {
+    this.#executor = executor;
+    this.text = text;
+    this.#statement = statement;
+  }
+
+  /**
+   * Executes the statement.
+   *
+   * @param values what `$1`, `$2` … stand for
+   * @throws {PipegresError} when the statement is closed
+   */
+  async query<T = Row>(values: readonly unknown[] = [], options: QueryOptions = {}): Promise<Result<T>> {
+    const site = this.#executor.keepsStacks ? new Error() : undefined;
+    const request = await new Promise<Request>((resolve) => {
+      const made = this.#request(EXTENDED, values, resolve);
+      if (options.pipeline === false) made.alone = true;
+      if (options.signal?.aborted) {
+        made.fail(() => options.signal!.reason as Error);
+        return resolve(made);
+      }
+      watch(this.#executor, made, options, () => resolve(made));
+      this.#executor.submit(made);
+    });
+    throwIfFailed(request, site);
+    return resultOf(request);
+  }
+
+  /**
+   * Executes the statement and gives its rows one by one.
+   *
+   * @param options.batch rows the server is asked for at a time; default 500
+   */
+  stream<T = Row>(values: readonly unknown[] = [], options: { readonly batch?: number } = {}): RowStream<T> {
+    const site = this.#executor.keepsStacks ? new Error() : undefined;
+    return new RowStream<T>(() => {
+      const request = this.#request(STREAM, values, () => {});
+      request.maxRows = options.batch ?? 500;
+      return this.#executor.openStream(request, site);
+    });
+  }
+
+  /** The types of parameters and columns. */
+  describe(): Description {
+    return { parameters: this.#statement.parameterTypes ?? [], fields: this.#statement.fields ?? [] };
+  }
+
+  /** Closes the statement on the server. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await new Promise<Request>((resolve) => {
+      const request = new Request(CLOSE, "", NO_PARAMETERS, this.#executor.types.objects, resolve);
+      request.statement = this.#statement;
+      this.#executor.submit(request);
+    });
+  }
+
+  /** Same as {@linkcode close}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #request(kind: number, values: readonly unknown[], onSettled: (request: Request) => void): Request {
+    if (this.#closed) throw new PipegresError("Prepared statement is closed");
+    const statement = { text: this.text, values };
+    const request = createRequest(this.#executor, kind, statement, this.#executor.types.objects, onSettled);
+    request.statement = this.#statement;
+    return request;
+  }
+}

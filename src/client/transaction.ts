@@ -1,0 +1,216 @@
+/**
+ * A transaction block on one connection.
+ *
+ * BEGIN is written with the first query, so that a transaction of one awaited query costs two round trips. It shares
+ * that query's segment: should BEGIN fail, nothing behind it can run outside a transaction. Queries issued before the
+ * server has answered BEGIN join the segment too, or wait.
+ */
+
+import type { ServerConnection } from "../connection/server_connection.ts";
+import type { Lease } from "../connection/lease.ts";
+import * as phase from "../engine/phase.ts";
+import {
+  EXTENDED,
+  type Failure,
+  NO_PARAMETERS,
+  Request,
+  SYNC_EACH,
+  SYNC_LATER,
+  SYNC_SHARED,
+} from "../engine/request.ts";
+import { PipegresError, PostgresError } from "../errors.ts";
+import { IDLE } from "../wire/message_types.ts";
+import { chainObserver, type Executor } from "./executor.ts";
+import type { Types } from "./planner.ts";
+import { type BatchSource, PortalSource } from "./row_stream.ts";
+
+/** How a transaction runs. */
+export interface TransactionOptions {
+  /** Default: the session's `default_transaction_isolation`. */
+  readonly isolation?: "read uncommitted" | "read committed" | "repeatable read" | "serializable" | undefined;
+  /** Default: the session's `default_transaction_read_only`. */
+  readonly readOnly?: boolean | undefined;
+  /** For serializable read-only transactions: waits for a snapshot that cannot fail. Default `false`. */
+  readonly deferrable?: boolean | undefined;
+}
+
+const ISOLATION_LEVELS = ["read uncommitted", "read committed", "repeatable read", "serializable"];
+
+/**
+ * The BEGIN of these options.
+ *
+ * @throws {TypeError} for an unknown isolation level: it must not become SQL text
+ */
+export function beginText(options: TransactionOptions): string {
+  const { isolation, readOnly, deferrable } = options;
+  if (isolation !== undefined && !ISOLATION_LEVELS.includes(isolation)) {
+    throw new TypeError(`Cannot begin a transaction: unknown isolation level ${JSON.stringify(isolation)}`);
+  }
+  const modes = [
+    ...(isolation === undefined ? [] : [`isolation level ${isolation}`]),
+    ...(readOnly === undefined ? [] : [readOnly ? "read only" : "read write"]),
+    ...(deferrable === undefined ? [] : [deferrable ? "deferrable" : "not deferrable"]),
+  ];
+  return `begin${modes.length === 0 ? "" : ` ${modes.join(", ")}`}`;
+}
+
+/** What a transaction block's requests go through: BEGIN first, COMMIT or ROLLBACK last. */
+export class TransactionExecutor implements Executor {
+  readonly types: Types;
+  readonly keepsStacks: boolean;
+  readonly #connection: ServerConnection;
+  readonly #lease: Lease;
+  readonly #beginText: string;
+  #begin: Request | undefined = undefined;
+  /** Segments that wait for the answer to BEGIN. */
+  #waiting: Request[] = [];
+  /** Why no more requests are taken. */
+  #ended: Failure | undefined = undefined;
+  #firstFailure: Request | undefined = undefined;
+  #portals: number = 0;
+  #savepoints: number = 0;
+
+  constructor(connection: ServerConnection, lease: Lease, begin: string, owner: Executor) {
+    this.#connection = connection;
+    this.#lease = lease;
+    this.#beginText = begin;
+    this.types = owner.types;
+    this.keepsStacks = owner.keepsStacks;
+  }
+
+  /** Whether anything has been sent. */
+  get begun(): boolean {
+    return this.#begin !== undefined;
+  }
+
+  /** The first request that failed, which explains why COMMIT becomes ROLLBACK. */
+  get firstFailure(): Request | undefined {
+    return this.#firstFailure;
+  }
+
+  submit(request: Request): void {
+    if (this.#ended !== undefined) return refuse(request, this.#ended);
+    for (let each: Request | null = request; each !== null; each = each.next) {
+      chainObserver(each, (settled) => {
+        if (settled.failure !== null) this.#firstFailure ??= settled;
+      });
+    }
+    if (mayShare(request)) request.sync = SYNC_SHARED;
+    this.#route(request);
+  }
+
+  /** Behind BEGIN, in its segment or after its answer. */
+  #route(request: Request): void {
+    const shares = request.sync === SYNC_SHARED;
+    if (this.#begin === undefined) this.#submitBegin(request, shares);
+    else if (this.#begin.settled || (shares && this.#waiting.length === 0 && this.#connection.sharing)) {
+      this.#lease.submit(request);
+    } else this.#waiting.push(request);
+  }
+
+  giveUp(request: Request): void {
+    const index = this.#waiting.indexOf(request);
+    if (index < 0) return this.#connection.giveUp(request);
+    this.#waiting.splice(index, 1);
+    request.settle();
+  }
+
+  openStream(request: Request, site: Error | undefined): BatchSource {
+    const portal = `pipegres_portal_${++this.#portals}`;
+    return new PortalSource((each) => this.submit(each), request, portal, site);
+  }
+
+  /** A name for a savepoint that this transaction has not used. */
+  newSavepoint(): string {
+    return `pipegres_savepoint_${++this.#savepoints}`;
+  }
+
+  /** Runs a command of the transaction itself, with a Sync of its own; resolves with the settled request. */
+  control(text: string): Promise<Request> {
+    return new Promise((resolve) => {
+      const request = new Request(EXTENDED, text, NO_PARAMETERS, this.types.objects, resolve);
+      request.sync = SYNC_EACH;
+      this.#route(request);
+    });
+  }
+
+  /** Takes no more requests. */
+  end(failure: Failure): void {
+    this.#ended = failure;
+  }
+
+  /** Gives the connection back, or up where the block is not known to be closed. */
+  release(): void {
+    const { connection, lease } = { connection: this.#connection, lease: this.#lease };
+    if (!connection.closed && this.begun && connection.session.transactionStatus !== IDLE) {
+      connection.destroy(() =>
+        new PipegresError("Connection given up: its transaction block could not be closed")
+      );
+    }
+    lease.release();
+  }
+
+  #submitBegin(first: Request, shares: boolean): void {
+    const begin = new Request(EXTENDED, this.#beginText, NO_PARAMETERS, this.types.objects, () => {});
+    this.#begin = begin;
+    begin.observer = () => this.#onBegun(begin);
+    if (!shares) {
+      this.#waiting.push(first);
+      return this.#lease.submit(begin);
+    }
+    begin.sync = SYNC_LATER;
+    begin.next = first;
+    this.#lease.submit(begin);
+  }
+
+  #onBegun(begin: Request): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    if (begin.failure !== null) {
+      if (begin.phase === phase.QUEUED && begin.next !== null) {
+        // Nothing was written: a value of the first query did not fit. The next one begins.
+        this.#begin = undefined;
+        for (const request of waiting) this.#route(request);
+        return;
+      }
+      const failure = begin.failure;
+      this.#ended ??= () => new PipegresError("Transaction could not begin", { cause: failure() });
+      for (const request of waiting) refuse(request, this.#ended);
+      return;
+    }
+    for (const request of waiting) this.#lease.submit(request);
+  }
+}
+
+/** Whether a request may stand behind one Sync with its neighbours: its rows and errors stay its own. */
+function mayShare(request: Request): boolean {
+  return request.kind === EXTENDED && request.portal === "" && !request.alone && !request.last &&
+    !request.inBatch;
+}
+
+function refuse(request: Request, failure: Failure): void {
+  for (let each: Request | null = request; each !== null; each = each.next) {
+    each.fail(failure);
+    each.settle();
+  }
+}
+
+/** The error for a COMMIT that the server answered by rolling back. */
+export function commitRolledBack(cause: Request | undefined): PipegresError {
+  const failure = cause?.failure?.();
+  return new PipegresError(
+    "Transaction was rolled back: the server answered COMMIT with ROLLBACK, since a query of it had failed",
+    failure === undefined ? undefined : { cause: failure },
+  );
+}
+
+/** Whether repeating the transaction may succeed: 40001 serialization_failure, 40P01 deadlock_detected. */
+export function isRetryable(error: unknown): boolean {
+  return error instanceof PostgresError && (error.code === "40001" || error.code === "40P01");
+}
+
+/** Keeps a second error with the first, which wins. */
+export function attachRollbackError(error: unknown, rollbackError: unknown): void {
+  if (typeof error !== "object" || error === null || !Object.isExtensible(error)) return;
+  Object.defineProperty(error, "rollbackError", { value: rollbackError, configurable: true, writable: true });
+}

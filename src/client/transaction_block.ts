@@ -1,0 +1,207 @@
+/** The handle of a transaction, and of a savepoint inside one. */
+
+import type { Request } from "../engine/request.ts";
+import { PipegresError } from "../errors.ts";
+import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
+import { Queryable } from "./queryable.ts";
+import {
+  attachRollbackError,
+  commitRolledBack,
+  isRetryable,
+  type TransactionExecutor,
+} from "./transaction.ts";
+
+/** A transaction, or a part of one behind a savepoint. After a loss of its connection every call rejects. */
+export class Transaction extends Queryable implements AsyncDisposable {
+  readonly #executor: TransactionExecutor;
+  /** `undefined` for the transaction itself. */
+  readonly #savepoint: SavepointExecutor | undefined;
+  #state: "open" | "ended" = "open";
+  /** Whether a nested transaction is open. */
+  #nested: boolean = false;
+
+  /** Not for use from outside: see {@linkcode Connection.begin}. */
+  constructor(executor: TransactionExecutor, savepoint?: SavepointExecutor) {
+    super(savepoint ?? executor);
+    this.#executor = executor;
+    this.#savepoint = savepoint;
+  }
+
+  /**
+   * Runs a function in a nested transaction: SAVEPOINT before, RELEASE behind; when it rejects, ROLLBACK TO SAVEPOINT,
+   * and the outer transaction may go on.
+   *
+   * @throws {PipegresError} when a nested transaction of this one is open: they cannot overlap
+   * @throws what the function rejects with
+   */
+  async transaction<R>(fn: (transaction: Transaction) => R | PromiseLike<R>): Promise<R> {
+    this.#assertOpen();
+    if (this.#nested) {
+      throw new PipegresError(
+        "Cannot nest a transaction: another one is open; use its handle, or wait for its end",
+      );
+    }
+    this.#nested = true;
+    const savepoint = new SavepointExecutor(this.#executor);
+    const nested = new Transaction(this.#executor, savepoint);
+    try {
+      const result = await fn(nested);
+      if (nested.#state === "open") await nested.commit();
+      return result;
+    } catch (error) {
+      await nested.#abandon(error);
+      throw error;
+    } finally {
+      this.#nested = false;
+    }
+  }
+
+  /**
+   * Commits; of a nested transaction, releases its savepoint.
+   *
+   * @throws {PostgresError} when the server refuses (`40001`, `23505` of a deferred constraint, …)
+   * @throws {PipegresError} when the server rolled back instead, since a query had failed; that error is the cause
+   * @throws {ConnectionError} when the connection is lost; with `sent: "unknown"` nobody knows whether it is committed
+   */
+  async commit(): Promise<void> {
+    this.#assertOpen();
+    this.#end("committed");
+    if (this.#savepoint !== undefined) return await this.#savepoint.release();
+    if (!this.#executor.begun) return this.#executor.release();
+    try {
+      const request = await this.#executor.control("commit");
+      throwIfFailed(request, undefined);
+      if (request.tag === "ROLLBACK") throw commitRolledBack(this.#executor.firstFailure);
+    } finally {
+      this.#executor.release();
+    }
+  }
+
+  /** Rolls back; of a nested transaction, to its savepoint. Does nothing when the transaction has ended. */
+  async rollback(): Promise<void> {
+    if (this.#state === "ended") return;
+    this.#end("rolled back");
+    if (this.#savepoint !== undefined) return await this.#savepoint.rollBack();
+    if (!this.#executor.begun) return this.#executor.release();
+    try {
+      throwIfFailed(await this.#executor.control("rollback"), undefined);
+    } finally {
+      this.#executor.release();
+    }
+  }
+
+  /** Rolls back unless the transaction has been committed. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.rollback();
+  }
+
+  #end(how: string): void {
+    this.#state = "ended";
+    const failure = () => new PipegresError(`Transaction has ended: it was ${how}`);
+    (this.#savepoint ?? this.#executor).end(failure);
+  }
+
+  #assertOpen(): void {
+    if (this.#state === "ended") throw new PipegresError("Transaction has ended");
+  }
+
+  /** Rolls back because of `error`, which wins over whatever that meets. */
+  async #abandon(error: unknown): Promise<void> {
+    try {
+      await this.rollback();
+    } catch (rollbackError) {
+      attachRollbackError(error, rollbackError);
+    }
+  }
+
+  /** Runs a function in a transaction that `begin` opens, again when the server says that this may help. */
+  static async run<R>(
+    begin: () => Promise<Transaction>,
+    retry: number,
+    fn: (transaction: Transaction) => R | PromiseLike<R>,
+  ): Promise<R> {
+    for (let attempt = 0;; attempt++) {
+      const transaction = await begin();
+      try {
+        const result = await fn(transaction);
+        if (transaction.#state === "open") await transaction.commit();
+        return result;
+      } catch (error) {
+        await transaction.#abandon(error);
+        if (attempt >= retry || !isRetryable(error)) throw error;
+      }
+    }
+  }
+}
+
+/** Requests behind a savepoint, which is written with the first of them. */
+class SavepointExecutor implements Executor {
+  readonly types: TransactionExecutor["types"];
+  readonly keepsStacks: boolean;
+  readonly #outer: TransactionExecutor;
+  #name: string | undefined = undefined;
+  #open: number = 0;
+  #ended: (() => Error) | undefined = undefined;
+  #failed: boolean = false;
+
+  constructor(outer: TransactionExecutor) {
+    this.#outer = outer;
+    this.types = outer.types;
+    this.keepsStacks = outer.keepsStacks;
+  }
+
+  submit(request: Request): void {
+    const ended = this.#ended;
+    if (ended !== undefined) {
+      for (let each: Request | null = request; each !== null; each = each.next) {
+        each.fail(ended);
+        each.settle();
+      }
+      return;
+    }
+    this.#ensureSavepoint();
+    for (let each: Request | null = request; each !== null; each = each.next) {
+      this.#open++;
+      chainObserver(each, (settled) => {
+        this.#open--;
+        if (settled.failure !== null) this.#failed = true;
+      });
+    }
+    this.#outer.submit(request);
+  }
+
+  giveUp(request: Request): void {
+    this.#outer.giveUp(request);
+  }
+
+  openStream(request: Request, site: Error | undefined): ReturnType<TransactionExecutor["openStream"]> {
+    this.#ensureSavepoint();
+    return this.#outer.openStream(request, site);
+  }
+
+  end(failure: () => Error): void {
+    this.#ended = failure;
+  }
+
+  /** Without open or failed requests RELEASE cannot fail but with the connection: nobody waits for it. */
+  async release(): Promise<void> {
+    if (this.#name === undefined) return;
+    const released = this.#outer.control(`release savepoint ${this.#name}`);
+    if (this.#open === 0 && !this.#failed) return;
+    throwIfFailed(await released, undefined);
+  }
+
+  async rollBack(): Promise<void> {
+    if (this.#name === undefined) return;
+    const undone = this.#outer.control(`rollback to savepoint ${this.#name}`);
+    const released = this.#outer.control(`release savepoint ${this.#name}`);
+    throwIfFailed(await undone, undefined);
+    throwIfFailed(await released, undefined);
+  }
+
+  #ensureSavepoint(): void {
+    if (this.#name !== undefined) return;
+    this.#name = this.#outer.newSavepoint();
+    this.#outer.control(`savepoint ${this.#name}`);
+  }
+}
