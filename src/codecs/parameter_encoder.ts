@@ -80,9 +80,20 @@ function encodeAllBinary(
   return true;
 }
 
-/** The type OIDs to declare in Parse: those of values that carry one, else 0, left to the server. */
-export function parameterTypes(values: readonly unknown[], registry: Registry): Oid[] {
-  return values.map((value, i) => declaredType(value, registry, i));
+const NONE_DECLARED: readonly Oid[] = [];
+
+/**
+ * The type OIDs to declare in Parse: those of values that carry one, else 0, left to the server. Empty when no value
+ * carries one, which is the rule.
+ */
+export function parameterTypes(values: readonly unknown[], registry: Registry): readonly Oid[] {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (value instanceof Typed || (value instanceof ArrayValue && value.type !== undefined)) {
+      return values.map((each, at) => declaredType(each, registry, at));
+    }
+  }
+  return NONE_DECLARED;
 }
 
 function declaredType(value: unknown, registry: Registry, i: number): Oid {

@@ -248,7 +248,7 @@ test("sql.json is JSON text of anything", () => {
     assert.equal(encodeOne(json(new Date(0)), type), 'text:"1970-01-01T00:00:00.000Z"');
     assert.equal(encodeOne(json(12345678901234567890n), type), "text:12345678901234567890");
   }
-  assert.deepStrictEqual(parameterTypes([json(1)], registry), [0]);
+  assert.deepStrictEqual(parameterTypes([json(1), "a", [1], null], registry), []);
   fails(json(undefined), null, /expected a value for JSON, received undefined/);
   fails(json(NaN), null, /finite number for JSON/);
 });
