@@ -94,6 +94,11 @@ export class Engine {
     return this.#pipeline.inFlight + this.#pipeline.waiting;
   }
 
+  /** Whether the server owes an answer: something is in flight, and no stream waits for its consumer. */
+  get awaitsServer(): boolean {
+    return this.#pipeline.inFlight > 0 && this.#pipeline.current?.phase !== phase.SUSPENDED;
+  }
+
   /** Whether every request has settled. */
   get idle(): boolean {
     return this.load === 0;
@@ -222,7 +227,11 @@ export class Engine {
 
   /** Writes a whole segment, up to where a description must come first; on an unfit value, nothing. */
   #write(segment: Request): void {
-    if (segment.sync !== SYNC_SHARED) this.#writer.payOwedSync();
+    if (segment.retried && this.session.transactionStatus !== types.IDLE) {
+      return this.#unwrite(segment, segment, new PostgresError(segment.serverError ?? {}, segment.text));
+    }
+    // The server could skip the description up to the shared Sync, and the queue would wait for it in vain.
+    if (segment.sync !== SYNC_SHARED || segment.parameters.ambiguous) this.#writer.payOwedSync();
     const mark = this.#writer.mark();
     const inFlight = this.#pipeline.inFlight;
     if (segment.alone || segment.last || segment.kind === STREAM) this.#gate = segment;
@@ -528,22 +537,28 @@ export class Engine {
     request.serverError = fields;
     request.fail(() => new PostgresError(fields, request.text));
     this.#writer.noteLostStatement(request, fields["C"]);
-    if (this.#writer.held !== request) {
+    const held = this.#writer.held;
+    if (held === null || !precedes(request, held)) {
       if (request.kind === STREAM && !request.segmentEnd) {
         this.#writer.writeSync();
         request.segmentEnd = true;
       }
       return;
     }
-    // The rest of its batch was never written; it settles with the segment that the Sync ends.
-    this.#writer.held = null;
+    // The server skips all up to the Sync: the description will not come.
     this.#writer.writeSync();
-    let last = request;
-    for (let next = request.next; next !== null; next = next.next) {
+    this.#pushRest(held).segmentEnd = true;
+  }
+
+  /** The rest of a held batch was never written; it settles with the segment. Returns its last request. */
+  #pushRest(held: Request): Request {
+    this.#writer.held = null;
+    let last = held;
+    for (let next = held.next; next !== null; next = next.next) {
       this.#pipeline.push(next);
       last = next;
     }
-    last.segmentEnd = true;
+    return last;
   }
 
   #onReadyForQuery(status: number): void {
@@ -587,8 +602,12 @@ export class Engine {
     if (this.#gate === request) this.#gate = null;
     request.reset();
     request.retried = true;
+    const lost = request.serverError;
     this.#pipeline.enqueueFirst(request);
     return true;
+    request.serverError = lost;
+    // What was written behind it may open a block: it is looked at when all that is answered.
+    request.alone = true;
   }
 
   // Ending.
@@ -603,12 +622,19 @@ export class Engine {
   #end(failure: (sent: boolean | "unknown") => Error): void {
     if (this.#ended !== null) return;
     this.#ended = () => failure(false);
-    this.#writer.held = this.#writer.syncOwedBy = this.#gate = null;
     const taken = this.#pipeline.taken;
     const inFlight = this.#pipeline.takeInFlight();
     inFlight.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
+    if (this.#writer.held !== null) this.#pushRest(this.#writer.held);
+    this.#writer.syncOwedBy = this.#gate = null;
     const pending = this.#pipeline.takePending();
     for (const request of inFlight) request.settle();
     for (const segment of pending) this.#refuse(segment, this.#ended);
   }
+}
+
+/** Whether `later` is `request`, or a later one of its batch. */
+function precedes(request: Request, later: Request): boolean {
+  for (let each: Request | null = request; each !== null; each = each.next) if (each === later) return true;
+  return false;
 }

@@ -140,8 +140,10 @@ export class RequestWriter {
     const cache = this.#statements;
     let statement: Statement;
     if (request.named) statement = new Statement("", cache.newName());
-    else if (!request.cacheable || !cache.accepts(request.text)) statement = new Statement("", "");
-    else {
+    else if (request.kind === DESCRIBE || !request.cacheable || !cache.accepts(request.text)) {
+      // A kept statement that is described already would only be left to execute.
+      statement = new Statement("", "");
+    } else {
       const declared = request.parameters.declaredTypes;
       const key = declared.length === 0 ? request.text : `${request.text}\0${declared.join()}`;
       const known = cache.get(key);
