@@ -2,7 +2,7 @@
 
 import { EXTENDED, type Request, SYNC_LATER } from "../engine/request.ts";
 import { PipelineAbortedError } from "../errors.ts";
-import { createRequest, type Executor, throwIfFailed, withSite } from "./executor.ts";
+import { createRequest, execute, type Executor, throwIfFailed, trace, withSite } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { compile, type Fragment } from "./sql.ts";
 
@@ -31,6 +31,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   });
   requests.forEach((request, i) => {
     request.inBatch = true;
+    trace(request, undefined);
     if (i === requests.length - 1) return;
     request.next = requests[i + 1]!;
     request.sync = SYNC_LATER;
@@ -49,9 +50,7 @@ export async function runSettledBatch(
   const site = executor.keepsStacks ? new Error() : undefined;
   return await Promise.allSettled(
     fragments.map((fragment) =>
-      new Promise<Request>((resolve) =>
-        executor.submit(createRequest(executor, EXTENDED, compile(fragment), executor.types.objects, resolve))
-      ).then((request) => {
+      execute(executor, EXTENDED, compile(fragment), executor.types.objects).then((request) => {
         throwIfFailed(request, site);
         return resultOf<Row>(request);
       })

@@ -1,6 +1,7 @@
 /** How requests get to a server, whoever issues them. */
 
 import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
+import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import { Request, type RowPlanner } from "../engine/request.ts";
 import { bindParameters } from "./parameters.ts";
 import type { Types } from "./planner.ts";
@@ -52,6 +53,11 @@ export function createRequest(
   return request;
 }
 
+/** Tells subscribers of `pipegres:query`, if there are any, of a request that is about to be submitted. */
+export function trace(request: Request, label: string | undefined): void {
+  if (isTraced(channels.query)) chainObserver(request, traceRequest(channels.query, request, label));
+}
+
 /** Runs a statement; resolves, never rejects, with the settled request. */
 export function execute(
   executor: Executor,
@@ -62,6 +68,7 @@ export function execute(
 ): Promise<Request> {
   return new Promise((resolve) => {
     const request = createRequest(executor, kind, statement, planner, resolve);
+    trace(request, options?.label);
     if (options === undefined) executor.submit(request);
     else submitWith(executor, request, options, resolve);
   });
@@ -75,8 +82,9 @@ function submitWith(
 ): void {
   if (options.pipeline === false) request.alone = true;
   if (options.signal?.aborted) {
+    request.aborted = true;
     request.fail(() => options.signal!.reason as Error);
-    return resolve(request);
+    return request.settle();
   }
   watch(executor, request, options, () => resolve(request));
   executor.submit(request);

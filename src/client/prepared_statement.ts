@@ -3,7 +3,7 @@
 import { CLOSE, EXTENDED, NO_PARAMETERS, Request, STREAM } from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { PipegresError } from "../errors.ts";
-import { createRequest, type Executor, type QueryOptions, throwIfFailed, watch } from "./executor.ts";
+import { createRequest, type Executor, type QueryOptions, throwIfFailed, trace, watch } from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { RowStream } from "./row_stream.ts";
@@ -34,9 +34,11 @@ export class PreparedStatement implements AsyncDisposable {
     const request = await new Promise<Request>((resolve) => {
       const made = this.#request(EXTENDED, values, resolve);
       if (options.pipeline === false) made.alone = true;
+      trace(made, options.label);
       if (options.signal?.aborted) {
+        made.aborted = true;
         made.fail(() => options.signal!.reason as Error);
-        return resolve(made);
+        return made.settle();
       }
       watch(this.#executor, made, options, () => resolve(made));
       this.#executor.submit(made);

@@ -11,6 +11,7 @@ import {
   type Executor,
   type QueryOptions,
   throwIfFailed,
+  trace,
   watch,
   withSite,
 } from "./executor.ts";
@@ -134,6 +135,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
       this.#options?.signal?.throwIfAborted();
       const request = createRequest(executor, STREAM, compile(this), executor.types.objects, () => {});
       request.maxRows = batch;
+      trace(request, this.#options?.label);
       if (this.#options !== undefined) watch(executor, request, this.#options, () => {});
       return executor.openStream(request, this.#site);
     });

@@ -6,6 +6,7 @@ import type { TransportFactory } from "../transport/transport.ts";
 import { useUtf8Slice } from "../wire/utf8.ts";
 import { type ConnectOptions, type ResolvedHost, type ResolvedOptions, resolveOptions } from "./options.ts";
 import { ServerConnection } from "./server_connection.ts";
+import { channels, type ConnectTrace, loadTracing, traceWork } from "./tracing.ts";
 
 /** An established session with what it was made from. */
 export interface Opened {
@@ -24,7 +25,20 @@ export async function openConnection(
   signal?.throwIfAborted();
   const resolved = await resolveOptions(target, options);
   const factory = await loadTransport(resolved);
-  const connection = await openFirst(factory, resolved, signal);
+  await loadTracing();
+  const createTrace = (): ConnectTrace => ({
+    hosts: resolved.hosts.map(describeHost),
+    user: resolved.user,
+    database: resolved.database,
+    startedAt: performance.now(),
+    endedAt: undefined,
+    error: undefined,
+  });
+  const connection = await traceWork(
+    channels.connect,
+    createTrace,
+    () => openFirst(factory, resolved, signal),
+  );
   return { connection, resolved, keepsStacks: !factory.asyncStacks };
 }
 

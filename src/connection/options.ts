@@ -411,6 +411,9 @@ function startupParameters(
     textOf(settings, "application_name") ?? textOf(settings, "fallback_application_name"),
   );
   add("client_encoding", "UTF8");
+  // The server ends what takes too long; the client only watches that the server still does.
+  const queryTimeout = limitOf(given, "queryTimeout", { least: 0, fallback: 0 });
+  if (queryTimeout > 0) add("statement_timeout", String(Math.ceil(queryTimeout)));
   for (const [variable, name] of Object.entries(SETTING_VARIABLES)) {
     const value = environment.variable(variable);
     if (value?.toLowerCase() !== "default") add(name, value);

@@ -10,7 +10,7 @@ import { Engine, type EngineEvents } from "../engine/engine.ts";
 import { SUSPENDED } from "../engine/phase.ts";
 import type { Request } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
-import { ConnectionError, type Notice } from "../errors.ts";
+import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
 import type { Transport, TransportFactory } from "../transport/transport.ts";
 import type { Notification } from "../wire/backend.ts";
 import { Framer } from "../wire/framer.ts";
@@ -24,6 +24,9 @@ import { StartupReader } from "./startup_reader.ts";
 
 /** Milliseconds for a server to take a CancelRequest and to answer what it cancelled. */
 const CANCEL_TIMEOUT = 5_000;
+
+/** Milliseconds that a server may take to report its own time-out. */
+const GRACE = 5_000;
 
 /** Milliseconds that a request waits for a transaction of somebody else on the same connection. */
 const WAIT_TIMEOUT = 10_000;
@@ -45,6 +48,10 @@ export class ServerConnection {
   #whenEnded: (() => void)[] = [];
   /** Called when replies have been worked off, and at the end. */
   #watchers: Set<() => void> = new Set();
+  /** Looks whether the server still ends what takes longer than `queryTimeout`. */
+  #watchdog: ReturnType<typeof setTimeout> | undefined = undefined;
+  /** Whether bytes have come since it looked last. */
+  #heard: boolean = false;
 
   private constructor(
     factory: TransportFactory,
@@ -120,6 +127,25 @@ export class ServerConnection {
   #submit(request: Request): void {
     this.#engine!.submit(request);
     this.#scheduleFlush();
+    if (this.#options.queryTimeout > 0 && this.#watchdog === undefined) this.#watch();
+  }
+
+  /**
+   * `statement_timeout` ends what takes longer than `queryTimeout`. A server that says nothing at all for that long and
+   * a grace period is lost. One timer for the connection, none for each query.
+   */
+  #watch(): void {
+    this.#heard = false;
+    this.#watchdog = setTimeout(() => {
+      this.#watchdog = undefined;
+      if (this.#ended || this.#engine!.idle) return;
+      if (this.#heard || !this.#engine!.awaitsServer) return this.#watch();
+      this.destroy(() =>
+        new TimeoutError(
+          `Connection given up: no answer within queryTimeout ${this.#options.queryTimeout} ms and ${GRACE} ms of grace`,
+        )
+      );
+    }, this.#options.queryTimeout + GRACE);
   }
 
   /** Asks for the next batch of a stream that is suspended. */
@@ -245,6 +271,7 @@ export class ServerConnection {
 
   #onBytes(chunk: Uint8Array): void {
     if (this.#reader !== undefined) return this.#reader.push(chunk);
+    this.#heard = true;
     try {
       this.#engine!.receive(chunk);
     } catch {
@@ -259,6 +286,7 @@ export class ServerConnection {
 
   #onEnd(cause: Error | undefined): void {
     this.#ended = true;
+    clearTimeout(this.#watchdog);
     if (this.#reader !== undefined) this.#reader.end(cause);
     else if (this.#closing) this.#engine!.abandon(closedError);
     else this.#engine!.receiveEnd(cause);

@@ -243,6 +243,7 @@ export class Engine {
         request.size = this.#writer.mark() - before;
         this.#bytesInFlight += request.size;
         this.#pipeline.push(request);
+        if (request.trace !== null) request.trace.onWritten();
         if (this.#writer.held !== null) return;
       }
     } catch (error) {
@@ -319,6 +320,7 @@ export class Engine {
       request === undefined || this.#culprit !== null || request.fields === null ||
       (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE_ROWS)
     ) failUnexpected("D", request, this.#culprit !== null);
+    if (request.trace !== null) request.trace.onFirstRow();
     const rows = request.rows;
     // Out of the loop: a decoder that throws ends the decoding of this request only.
     try {
@@ -600,14 +602,14 @@ export class Engine {
     if (before !== types.IDLE || after !== types.IDLE) return false;
     this.#bytesInFlight -= request.size;
     if (this.#gate === request) this.#gate = null;
+    const lost = request.serverError;
     request.reset();
     request.retried = true;
-    const lost = request.serverError;
-    this.#pipeline.enqueueFirst(request);
-    return true;
     request.serverError = lost;
     // What was written behind it may open a block: it is looked at when all that is answered.
     request.alone = true;
+    this.#pipeline.enqueueFirst(request);
+    return true;
   }
 
   // Ending.
@@ -623,10 +625,10 @@ export class Engine {
     if (this.#ended !== null) return;
     this.#ended = () => failure(false);
     const taken = this.#pipeline.taken;
-    const inFlight = this.#pipeline.takeInFlight();
-    inFlight.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
     if (this.#writer.held !== null) this.#pushRest(this.#writer.held);
     this.#writer.syncOwedBy = this.#gate = null;
+    const inFlight = this.#pipeline.takeInFlight();
+    inFlight.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
     const pending = this.#pipeline.takePending();
     for (const request of inFlight) request.settle();
     for (const segment of pending) this.#refuse(segment, this.#ended);

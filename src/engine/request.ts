@@ -74,6 +74,12 @@ export const SYNC_SHARED = 2;
 /** Makes the error for whoever awaits; called in the caller's own context, so that its stack is the caller's. */
 export type Failure = () => Error;
 
+/** Who wants to know when things happen; the engine has no clock. */
+export interface RequestTrace {
+  onWritten(): void;
+  onFirstRow(): void;
+}
+
 /** What to do, and what came of it. */
 export class Request {
   readonly kind: number;
@@ -101,6 +107,7 @@ export class Request {
   inBatch: boolean = false;
   /** Whether its statement gets a name of its own, outside the cache. */
   named: boolean = false;
+  trace: RequestTrace | null = null;
   /** Told of the settlement before whoever waits. */
   observer: ((request: Request) => void) | null = null;
   /** The next request of the same segment. */
