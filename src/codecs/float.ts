@@ -59,31 +59,52 @@ export function parseFloat64(bytes: Uint8Array, start: number, end: number): num
 // Exact powers: a whole number below 2^53 multiplied or divided by one is rounded once.
 const POWERS: readonly number[] = Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
 
-/** The double of the fewest decimals that no other float4 is nearer to; `value` is a float4. */
+/**
+ * The double of the fewest decimals that no other float4 is nearer to, as float4out prints it: of equally short ones
+ * the nearest, half-way the even one. `value` is a float4.
+ */
 export function shortestFloat32(value: number): number {
   const magnitude = value < 0 ? -value : value;
-  // Few significant bits, zero, NaN: decimals of a double are those of the float4.
+  // A whole number below 2^24 is short enough as it is.
   if (magnitude < 16_777_216 && Math.floor(magnitude) === magnitude) return value;
-  if (magnitude < 1e-9 || magnitude >= 1e15 || value !== value) return shortestByText(value);
+  if (magnitude < 1e-4 || magnitude >= 1e15 || value !== value) return shortestExactly(value);
   let exponent = Math.floor(Math.log10(magnitude));
   if (magnitude >= (exponent < 0 ? 1 / POWERS[-exponent - 1]! : POWERS[exponent + 1]!)) exponent++;
-  // Six digits always survive a float4, and nine always suffice.
+  // Six digits always survive a float4, and nine always suffice. In these limits a tie is seen exactly.
   for (let digits = 6; digits < 9; digits++) {
     const shift = digits - 1 - exponent;
-    const decimal = shift >= 0
-      ? Math.round(magnitude * POWERS[shift]!) / POWERS[shift]!
-      : Math.round(magnitude / POWERS[-shift]!) * POWERS[-shift]!;
-    if (isNearest(decimal, magnitude)) return value < 0 ? -decimal : decimal;
+    const scaled = shift >= 0 ? magnitude * POWERS[shift]! : magnitude / POWERS[-shift]!;
+    const below = Math.floor(scaled);
+    const rest = scaled - below;
+    const nearer = rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? below + 1 : below;
+    // A power of two has its lower neighbour nearer than its upper one: the farther decimal may do when the nearer
+    // does not.
+    for (const whole of [nearer, below + below + 1 - nearer]) {
+      const decimal = shift >= 0 ? whole / POWERS[shift]! : whole * POWERS[-shift]!;
+      if (isNearest(decimal, magnitude)) return value < 0 ? -decimal : decimal;
+    }
   }
   return Number(value.toPrecision(9));
 }
 
-function shortestByText(value: number): number {
+/** The same by whole numbers of any size, for very large and very small values. */
+function shortestExactly(value: number): number {
   if (!Number.isFinite(value)) return value;
   const magnitude = Math.abs(value);
+  // All float4 are whole multiples of 2^-149.
+  const numerator = BigInt(magnitude * 2 ** 100 * 2 ** 49);
+  const exponent = Number(magnitude.toExponential().split("e")[1]);
   for (let digits = 1; digits < 9; digits++) {
-    const text = value.toPrecision(digits);
-    if (isNearest(Math.abs(Number(text)), magnitude)) return Number(text);
+    const power = exponent - digits + 1;
+    const above = power < 0 ? numerator * 10n ** BigInt(-power) : numerator;
+    const under = (1n << 149n) * (power < 0 ? 1n : 10n ** BigInt(power));
+    const below = above / under;
+    const rest = (above % under) * 2n;
+    const nearer = rest > under || (rest === under && below % 2n === 1n) ? below + 1n : below;
+    for (const whole of [nearer, below + below + 1n - nearer]) {
+      const decimal = Number(`${whole}e${power}`);
+      if (isNearest(decimal, magnitude)) return value < 0 ? -decimal : decimal;
+    }
   }
   return Number(value.toPrecision(9));
 }
