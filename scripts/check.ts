@@ -11,7 +11,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const STEPS: readonly [name: string, args: readonly string[]][] = [
   ["format", ["fmt", "--check"]],
   ["lint, layers and sizes", ["lint"]],
-  ["types", ["check", "."]],
+  ["types", ["check", "--quiet", "."]],
   ["documentation", ["doc", "--lint", "mod.ts"]],
   ["what JSR would publish", ["publish", "--dry-run", "--allow-dirty"]],
 ];

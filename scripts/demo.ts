@@ -16,7 +16,7 @@ const LOOKUPS = 1_000;
 
 async function main(): Promise<void> {
   const began = performance.now();
-  const url = Deno.env.get("DATABASE_URL");
+  const url = Deno.env.get("DATABASE_URL") || undefined;
   await using server = url ? undefined : await startPostgres({ settings: UNSAFE_FAST_SETTINGS });
   await using db = await connect(url ?? server!.url);
   const version = await db.sql<string>`show server_version`.scalar();

@@ -3,7 +3,10 @@
 import { RUNTIME_NAMES } from "./runtimes.ts";
 import type { FileResult, Outcome } from "./test_run.ts";
 
-/** One line for a file; for one that failed, all that it printed as well. */
+/** What the runners print for a test that passed. */
+const PASSED_LINE = /^(\s*✔ .*|\(pass\) .*|.* \.\.\. ok \(\S+\))\n/gm;
+
+/** One line for a file; for one that failed, all that it printed as well, but for the tests that passed. */
 export function printFile(result: FileResult): void {
   const failed = count([result], "failed") > 0 || result.problems.length > 0;
   const seconds = (result.milliseconds / 1000).toFixed(1);
@@ -14,7 +17,7 @@ export function printFile(result: FileResult): void {
   );
   if (!failed) return;
   for (const problem of result.problems) console.log(`        ${problem}`);
-  console.log(result.output.trimEnd().replace(/^/gm, "        | "));
+  console.log(result.output.replace(PASSED_LINE, "").trimEnd().replace(/^/gm, "        | "));
 }
 
 /** The totals, and last a plain line of them. Returns the exit code. */
