@@ -1,0 +1,211 @@
+/** Measures windows of one operation: mitata times each operation, CPU and garbage collection are read around them. */
+
+import { PerformanceObserver } from "node:perf_hooks";
+import process from "node:process";
+import { loadPackage } from "./packages.ts";
+import type { Round } from "./results.ts";
+import { isStable } from "./schedule.ts";
+
+/** What is used of mitata. */
+interface Mitata {
+  measure(operation: () => unknown, options: Record<string, unknown>): Promise<MitataStats>;
+}
+
+interface MitataStats {
+  readonly avg: number;
+  readonly p50: number;
+  readonly p75: number;
+  readonly p99: number;
+  readonly ticks: number;
+}
+
+/** How often CPU time is read inside a window, in milliseconds. */
+const MARK_EVERY = 5;
+/** Operations that take longer, in microseconds, are worth a reading after each of them. */
+const SLOW_OPERATION = 1_000;
+/** Operations in a window at least. */
+const MIN_SLOW = 2;
+const MIN_QUICK = 50;
+
+/** Measures one operation of one driver. */
+export class Meter {
+  readonly #operation: () => Promise<unknown>;
+  readonly #mitata: Mitata;
+  readonly #gc: GcTimer = new GcTimer();
+  /** Of the last window, in microseconds. */
+  #p50: number = SLOW_OPERATION;
+
+  private constructor(operation: () => Promise<unknown>, mitata: Mitata) {
+    this.#operation = operation;
+    this.#mitata = mitata;
+  }
+
+  /** Loads mitata. */
+  static async create(operation: () => Promise<unknown>): Promise<Meter> {
+    return new Meter(operation, await loadPackage<Mitata>("mitata"));
+  }
+
+  /**
+   * Runs operations for about `milliseconds`, at least two.
+   *
+   * CPU time is read between operations, so that mitata's own work before and after its loop is left out.
+   */
+  async window(milliseconds: number): Promise<Round> {
+    const slow = this.#p50 >= SLOW_OPERATION;
+    const cpu = new CpuReader(this.#operation);
+    this.#gc.start();
+    const stats = await this.#mitata.measure(slow ? cpu.runSlow : cpu.runQuick, {
+      min_cpu_time: milliseconds * 1e6,
+      min_samples: slow ? MIN_SLOW : MIN_QUICK,
+      // Every operation is timed by itself: no batches.
+      batch_threshold: 0,
+      warmup_threshold: 0,
+      gc: false,
+      // mitata asks for the time in its loop only.
+      now: () => {
+        cpu.inLoop = true;
+        return performance.now() * 1e6;
+      },
+    });
+    const [mean, p50, p75, p99] = [stats.avg, stats.p50, stats.p75, stats.p99].map((time) => time / 1000);
+    this.#p50 = p50!;
+    return {
+      operations: cpu.calls,
+      mean: mean!,
+      p50: p50!,
+      p75: p75!,
+      p99: p99!,
+      cpu: cpu.perOperation,
+      gc: await this.#gc.stop(cpu.calls),
+    };
+  }
+
+  /** Runs windows until they agree and compilers have had some time, or `limit` milliseconds have passed. */
+  async warmUp(window: number, limit: number): Promise<{ milliseconds: number; stable: boolean }> {
+    await this.#operation();
+    const began = performance.now();
+    const costs: number[] = [];
+    for (;;) {
+      costs.push((await this.window(window)).p50);
+      const milliseconds = performance.now() - began;
+      if (isStable(costs) && milliseconds >= limit / 4) return { milliseconds, stable: true };
+      if (milliseconds >= limit) return { milliseconds, stable: false };
+    }
+  }
+
+  /** Bytes above the heap before, at most, while operations run for `milliseconds`. Untimed: looking costs. */
+  async peakHeap(milliseconds: number): Promise<number> {
+    collectGarbage();
+    const baseline = heapBytes();
+    let peak = baseline;
+    const look = () => {
+      peak = Math.max(peak, heapBytes());
+    };
+    const timer = setInterval(look, 2);
+    const end = performance.now() + milliseconds;
+    do {
+      await this.#operation();
+      look();
+    } while (performance.now() < end);
+    clearInterval(timer);
+    return peak - baseline;
+  }
+}
+
+/** Wraps an operation: counts its calls and reads the CPU time between them. */
+class CpuReader {
+  /** Whether mitata's loop has begun; what it runs before is not counted. */
+  inLoop: boolean = false;
+  calls: number = 0;
+  readonly #operation: () => Promise<unknown>;
+  #next: number = 0;
+  #firstCpu: number = -1;
+  #lastCpu: number = 0;
+  #lastCalls: number = 0;
+
+  constructor(operation: () => Promise<unknown>) {
+    this.#operation = operation;
+  }
+
+  /** CPU time in microseconds per operation. */
+  get perOperation(): number {
+    return (this.#lastCpu - this.#firstCpu) / this.#lastCalls;
+  }
+
+  /** Reads before an operation, some times a window: for many short ones. */
+  readonly runQuick = (): Promise<unknown> => {
+    if (this.inLoop) {
+      const now = performance.now();
+      if (now >= this.#next) {
+        this.#read();
+        this.#next = now + MARK_EVERY;
+      }
+      this.calls++;
+    }
+    return this.#operation();
+  };
+
+  /** Reads after each operation: for few long ones. */
+  readonly runSlow = (): Promise<unknown> => {
+    if (!this.inLoop) return this.#operation();
+    if (this.calls === 0) this.#read();
+    this.calls++;
+    return this.#operation().then((result) => {
+      this.#read();
+      return result;
+    });
+  };
+
+  #read(): void {
+    this.#lastCpu = cpuMicroseconds();
+    this.#lastCalls = this.calls;
+    if (this.#firstCpu < 0) this.#firstCpu = this.#lastCpu;
+  }
+}
+
+/** User and system time of this process so far. */
+export function cpuMicroseconds(): number {
+  const { user, system } = process.cpuUsage();
+  return user + system;
+}
+
+function heapBytes(): number {
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+/** A full collection, where the runtime lets us. */
+export function collectGarbage(): void {
+  const global = globalThis as { gc?: () => void; Bun?: { gc(full: boolean): void } };
+  if (global.Bun) global.Bun.gc(true);
+  else global.gc?.();
+}
+
+/** Time of garbage collection, which only Node.js tells. */
+class GcTimer {
+  #observer: PerformanceObserver | undefined;
+  #milliseconds: number = 0;
+
+  constructor() {
+    if ("Deno" in globalThis || "Bun" in globalThis) return;
+    this.#observer = new PerformanceObserver((list) => this.#add(list.getEntries()));
+    this.#observer.observe({ entryTypes: ["gc"] });
+  }
+
+  start(): void {
+    this.#milliseconds = 0;
+  }
+
+  /** Microseconds per operation. */
+  async stop(operations: number): Promise<number | null> {
+    if (this.#observer === undefined) return null;
+    // Entries are handed over in a later turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    this.#add(this.#observer.takeRecords());
+    return this.#milliseconds * 1000 / operations;
+  }
+
+  #add(entries: readonly { duration: number }[]): void {
+    for (const { duration } of entries) this.#milliseconds += duration;
+  }
+}

@@ -1,0 +1,19 @@
+import { answerOf } from "../harness/answers.ts";
+import type { Rows, Session } from "../harness/driver.ts";
+import { type Scenario, simpleAll } from "../harness/scenario.ts";
+
+const TEXTS = Array.from({ length: 1000 }, (_, i) => `select ${i} as n, 'text ${i}' as t`);
+
+const scenario: Scenario<Session> = {
+  name: "pool simple 1000",
+  title: "1,000 queries without parameters at once, on a pool of ten connections",
+  unit: "1,000 queries",
+  queries: 1000,
+  needs: ["simple"],
+  pool: 10,
+  expect: { rows: 1000, columns: ["n", "t"] },
+  setup: ({ session }) => session,
+  run: (session) => simpleAll(session, TEXTS),
+  check: (result) => answerOf(result as readonly Rows[]),
+};
+export default scenario;
