@@ -3,12 +3,7 @@ import { dirname } from "node:path";
 import { test } from "node:test";
 import { limit, until } from "../tests/_support/limit.ts";
 import { SimpleClient } from "../tests/_support/simple_client.ts";
-import {
-  errcodesPath,
-  type PostgresVersion,
-  startPostgres,
-  UNSAFE_FAST_SETTINGS,
-} from "./embedded_postgres.ts";
+import { errcodesPath, startPostgres, UNSAFE_FAST_SETTINGS } from "./embedded_postgres.ts";
 
 const SLOW = 120_000;
 
