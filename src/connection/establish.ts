@@ -81,12 +81,10 @@ function onAnyTime(context: EstablishContext, session: Session, { type, body }: 
     case types.NEGOTIATE_PROTOCOL_VERSION: {
       const { version } = backend.readNegotiateProtocolVersion(body, 0, body.length);
       const minor = version & 0xffff;
-      if (version >> 16 > 3 || minor > (session.protocolVersion & 0xffff)) {
+      if (version >> 16 !== 3 || minor > (session.protocolVersion & 0xffff)) {
         throw new ProtocolError(
-          `Cannot establish the session: the server negotiates protocol ${
-            version >> 16
-          }.${minor}, which is newer ` +
-            "than the one asked for",
+          `Cannot establish the session: the server negotiates protocol ${version >> 16}.${minor}, ` +
+            `wanted 3.0 to 3.${session.protocolVersion & 0xffff}`,
         );
       }
       session.protocolVersion = types.PROTOCOL_3_0 | minor;
@@ -109,6 +107,7 @@ function onAnyTime(context: EstablishContext, session: Session, { type, body }: 
 
 /** Answers authentication requests up to AuthenticationOk. */
 async function authenticate(context: EstablishContext, writer: Writer, session: Session): Promise<void> {
+  let answered = false;
   for (;;) {
     const message = await context.reader.next();
     if (message.type !== types.AUTHENTICATION) {
@@ -116,6 +115,8 @@ async function authenticate(context: EstablishContext, writer: Writer, session: 
       continue;
     }
     const { request, data } = backend.readAuthentication(message.body, 0, message.body.length);
+    // What is satisfied by an answer that was allowed has not gone without authentication.
+    if (answered && request === types.AUTHENTICATION_OK) return;
     checkAllowed(context, request);
     switch (request) {
       case types.AUTHENTICATION_OK:
@@ -139,6 +140,7 @@ async function authenticate(context: EstablishContext, writer: Writer, session: 
         });
     }
     send(context, writer);
+    answered = true;
   }
 }
 
@@ -231,7 +233,7 @@ function checkAllowed(context: EstablishContext, request: number): void {
 /** Whether bytes to this host never leave the machine. */
 function isLocal(host: ResolvedHost): boolean {
   return host.path !== undefined || host.host === "localhost" || host.host === "::1" ||
-    host.host.startsWith("127.");
+    /^127(?:\.\d{1,3}){3}$/.test(host.host);
 }
 
 async function passwordFor(context: EstablishContext): Promise<string> {

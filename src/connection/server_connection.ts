@@ -78,11 +78,15 @@ export class ServerConnection {
   ): Promise<ServerConnection> {
     const transport = await factory.connect({ host: host.host, port: host.port, path: host.path, signal });
     const connection = new ServerConnection(factory, transport, options, host);
-    const onAbort = () => connection.#abort(signal.reason);
+    let onAbort = () => {};
+    const aborted = new Promise<never>((_, reject) => {
+      onAbort = () => reject(signal.reason);
+    });
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       signal.throwIfAborted();
-      await connection.#establish();
+      // Not only the server is waited for: a password function takes its time too.
+      await Promise.race([connection.#establish(), aborted]);
       signal.throwIfAborted();
       return connection;
     } catch (error) {
@@ -334,13 +338,6 @@ export class ServerConnection {
     writeTerminate(writer);
     // A farewell that the socket does not take at once is not worth a wait.
     this.#transport.write(writer.take());
-    this.#transport.close();
-  }
-
-  #abort(reason: unknown): void {
-    this.#reader?.end(
-      reason instanceof Error ? reason : new ConnectionError(String(reason), { code: "ABORTED" }),
-    );
     this.#transport.close();
   }
 }
