@@ -15,6 +15,7 @@
 
 export { connect, Connection, type TransactionStatus } from "./src/client/connection.ts";
 export type { QueryOptions } from "./src/client/executor.ts";
+export { createPool, Pool, type PoolOptions } from "./src/client/pool.ts";
 export { PreparedStatement } from "./src/client/prepared_statement.ts";
 export { type Description, Query } from "./src/client/query.ts";
 export { type BoundSql, Queryable } from "./src/client/queryable.ts";
@@ -25,6 +26,7 @@ export type { TransactionOptions } from "./src/client/transaction.ts";
 export { Transaction } from "./src/client/transaction_block.ts";
 export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
 export type { ConnectOptions } from "./src/connection/options.ts";
+export type { PoolStats } from "./src/pool/pool.ts";
 export {
   ConfigurationError,
   ConnectionError,

@@ -1,16 +1,18 @@
 /** One session with a server, and how it is opened. */
 
 import { createRegistry } from "../codecs/registry.ts";
-import { openConnection } from "../connection/open.ts";
-import type { ConnectOptions } from "../connection/options.ts";
+import type { Lease } from "../connection/lease.ts";
+import { openTarget, resolveTarget } from "../connection/open.ts";
+import type { ConnectOptions, ResolvedOptions } from "../connection/options.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { DESCRIBE, type Request } from "../engine/request.ts";
+import { losesStacks } from "../transport/select.ts";
 import { IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
 import { createRequest, type Executor, throwIfFailed } from "./executor.ts";
 import { Types } from "./planner.ts";
 import { PreparedStatement } from "./prepared_statement.ts";
 import { Queryable } from "./queryable.ts";
-import { type BatchSource, FlushSource } from "./row_stream.ts";
+import { FlushSource } from "./row_stream.ts";
 import { checkText } from "./sql.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
 import { Transaction } from "./transaction_block.ts";
@@ -25,12 +27,18 @@ export type TransactionStatus = "idle" | "transaction" | "failed";
 export class Connection extends Queryable implements AsyncDisposable {
   readonly #connection: ServerConnection;
   readonly #executor: Executor;
+  readonly #acquire: () => Promise<Lease>;
 
   /** Not for use from outside: see {@linkcode connect}. */
-  constructor(connection: ServerConnection, executor: Executor) {
+  constructor(
+    connection: ServerConnection,
+    executor: Executor,
+    acquire: () => Promise<Lease> = () => connection.acquire(),
+  ) {
     super(executor);
     this.#connection = connection;
     this.#executor = executor;
+    this.#acquire = acquire;
   }
 
   /**
@@ -40,7 +48,7 @@ export class Connection extends Queryable implements AsyncDisposable {
    */
   async begin(options: TransactionOptions = {}): Promise<Transaction> {
     const begin = beginText(options);
-    const lease = await this.#connection.acquire();
+    const lease = await this.#acquire();
     return new Transaction(new TransactionExecutor(this.#connection, lease, begin, this.#executor));
   }
 
@@ -145,17 +153,27 @@ export async function connect(
   options: ConnectOptions & { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<Connection> {
   const { signal, ...overrides } = options;
-  const { connection, resolved, keepsStacks } = await openConnection(target, overrides, signal);
-  const registry = createRegistry({ int8: resolved.int8, temporal: resolved.temporal }).extend(
-    resolved.types,
-  );
-  const executor: Executor = {
-    types: new Types(registry),
-    keepsStacks,
-    submit: (request: Request): void => connection.submit(request),
-    giveUp: (request: Request): void => connection.giveUp(request),
-    openStream: (request: Request, site: Error | undefined): BatchSource =>
-      new FlushSource(connection, request, site),
+  signal?.throwIfAborted();
+  const resolved = await resolveTarget(target, overrides);
+  const connection = await openTarget(resolved, signal);
+  return new Connection(connection, createExecutor(connection, resolved.options));
+}
+
+/** Runs requests on one connection. */
+export function createExecutor(connection: ServerConnection, options: ResolvedOptions): Executor {
+  return {
+    types: new Types(
+      createRegistry({ int8: options.int8, temporal: options.temporal }).extend(options.types),
+    ),
+    keepsStacks: losesStacks(),
+    submit: (request) => connection.submit(request),
+    giveUp: (request) => connection.giveUp(request),
+    openStream: (request, site) => new FlushSource(connection, request, site),
   };
-  return new Connection(connection, executor);
+}
+
+/** How values are represented by these options. */
+export function createTypes(options: Pick<ConnectOptions, "int8" | "temporal" | "types">): Types {
+  const { int8 = "bigint", temporal = false, types = {} } = options;
+  return new Types(createRegistry({ int8, temporal }).extend(types));
 }

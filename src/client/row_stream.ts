@@ -26,14 +26,22 @@ export class FlushSource implements BatchSource {
   #closing: boolean = false;
   #wake: (() => void) | undefined = undefined;
 
-  /** @param request a STREAM that is not submitted yet */
-  constructor(connection: ServerConnection, request: Request, site: Error | undefined) {
+  /**
+   * @param request a STREAM that is not submitted yet
+   * @param submit how it gets to the connection
+   */
+  constructor(
+    connection: ServerConnection,
+    request: Request,
+    site: Error | undefined,
+    submit: (request: Request) => void = (each) => connection.submit(each),
+  ) {
     this.#connection = connection;
     this.#request = request;
     this.#site = site;
     request.onSuspended = () => this.#onSuspended();
     chainObserver(request, () => this.#onSettled());
-    connection.submit(request);
+    submit(request);
   }
 
   async next(): Promise<unknown[] | undefined> {

@@ -34,6 +34,8 @@ const WAIT_TIMEOUT = 10_000;
 /** One session with a server, from its first ReadyForQuery on. */
 export class ServerConnection {
   readonly host: ResolvedHost;
+  /** Called once, when the connection has ended or is given up. */
+  onEnded: (() => void) | undefined = undefined;
   readonly #factory: TransportFactory;
   readonly #transport: Transport;
   readonly #options: ResolvedOptions;
@@ -234,9 +236,21 @@ export class ServerConnection {
   /** Closes at once; everything unfinished fails with what `failure` makes. */
   destroy(failure: (sent: boolean | "unknown") => Error): void {
     this.#closing = true;
+    this.#tellEnded();
     this.#engine!.abandon(failure);
     this.#line.dissolve();
     this.#transport.close();
+  }
+
+  /** Keeps the process alive while it is open (`true`, the default) or not. */
+  setKeepAlive(keepProcessAlive: boolean): void {
+    this.#transport.setKeepAlive(keepProcessAlive);
+  }
+
+  #tellEnded(): void {
+    const tell = this.onEnded;
+    this.onEnded = undefined;
+    tell?.();
   }
 
   async #establish(): Promise<void> {
@@ -291,6 +305,7 @@ export class ServerConnection {
   #onEnd(cause: Error | undefined): void {
     this.#ended = true;
     clearTimeout(this.#watchdog);
+    this.#tellEnded();
     if (this.#reader !== undefined) this.#reader.end(cause);
     else if (this.#closing) this.#engine!.abandon(closedError);
     else this.#engine!.receiveEnd(cause);
@@ -350,6 +365,7 @@ function cancelUnanswered(sent: boolean | "unknown"): Error {
 }
 
 function refuse(request: Request): void {
+  if (request.reroute !== null && request.reroute(request)) return;
   for (let each: Request | null = request; each !== null; each = each.next) {
     each.fail(closedError);
     each.settle();

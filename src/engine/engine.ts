@@ -615,6 +615,7 @@ export class Engine {
   // Ending.
 
   #refuse(segment: Request, failure: Failure): void {
+    if (segment.reroute !== null && segment.reroute(segment)) return;
     for (let request: Request | null = segment; request !== null; request = request.next) {
       request.fail(failure);
       request.settle();
@@ -628,11 +629,19 @@ export class Engine {
     if (this.#writer.held !== null) this.#pushRest(this.#writer.held);
     this.#writer.syncOwedBy = this.#gate = null;
     const inFlight = this.#pipeline.takeInFlight();
-    inFlight.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
+    const failed = inFlight.filter((request, i) => i < taken || !goesElsewhere(request));
+    failed.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
     const pending = this.#pipeline.takePending();
-    for (const request of inFlight) request.settle();
+    for (const request of failed) request.settle();
     for (const segment of pending) this.#refuse(segment, this.#ended);
   }
+}
+
+/** Whether a request of which nothing was sent is taken care of elsewhere. */
+function goesElsewhere(request: Request): boolean {
+  if (request.reroute === null || request.next !== null || request.inBatch) return false;
+  request.reset();
+  return request.reroute(request);
 }
 
 /** Whether `later` is `request`, or a later one of its batch. */

@@ -108,6 +108,8 @@ export class Request {
   /** Whether its statement gets a name of its own, outside the cache. */
   named: boolean = false;
   trace: RequestTrace | null = null;
+  /** Asked before a request of which nothing was sent fails with its connection; true when it goes elsewhere. */
+  reroute: ((request: Request) => boolean) | null = null;
   /** Told of the settlement before whoever waits. */
   observer: ((request: Request) => void) | null = null;
   /** The next request of the same segment. */

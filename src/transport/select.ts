@@ -28,6 +28,11 @@ export async function selectTransport(name?: TransportName): Promise<TransportFa
   return (await import("./node.ts")).createNodeTransport();
 }
 
+/** Whether an error made after awaiting a thenable does not show the awaiting caller: Bun's engine forgets it. */
+export function losesStacks(): boolean {
+  return currentRuntime() === "bun";
+}
+
 function currentRuntime(): TransportName {
   const global = globalThis as {
     readonly Bun?: { connect?: unknown };

@@ -1,0 +1,300 @@
+/** A pool of connections, as users hold it. */
+
+import { LeaseLine } from "../connection/lease.ts";
+import { resolveTarget } from "../connection/open.ts";
+import type { ConnectOptions } from "../connection/options.ts";
+import type { ServerConnection } from "../connection/server_connection.ts";
+import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
+import { ConfigurationError, PoolError } from "../errors.ts";
+import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
+import { losesStacks } from "../transport/select.ts";
+import { Connection, createTypes } from "./connection.ts";
+import type { Executor } from "./executor.ts";
+import { Queryable } from "./queryable.ts";
+import { type BatchSource, FlushSource } from "./row_stream.ts";
+import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
+import { Transaction } from "./transaction_block.ts";
+
+/** Options of a pool, besides those of its connections. */
+export interface PoolOptions extends ConnectOptions {
+  /** Connections at most. Default 10. */
+  readonly max?: number | undefined;
+  /** Idle connections that are kept open however long they are idle. Default 0. */
+  readonly minIdle?: number | undefined;
+  /** Milliseconds that a connection may stay idle before it is closed. 0: no limit. Default 30_000. */
+  readonly idleTimeout?: number | undefined;
+  /**
+   * Milliseconds after which a connection is closed once it is idle, less up to a tenth by chance. 0: no limit. Default
+   * 3_600_000.
+   */
+  readonly maxLifetime?: number | undefined;
+  /** Milliseconds that a query, a transaction or `acquire` waits for a connection. 0: no limit. Default 10_000. */
+  readonly acquireTimeout?: number | undefined;
+  /** How many may wait for a connection; one more is rejected at once. Default: no limit. */
+  readonly maxWaiters?: number | undefined;
+  /** Whether the process may end while all connections are idle. Default `false`. */
+  readonly allowExitOnIdle?: boolean | undefined;
+  /** Called with each new connection before it is used; what it rejects with fails the attempt to connect. */
+  readonly onConnect?: ((connection: Connection) => void | Promise<void>) | undefined;
+}
+
+/**
+ * Connections that are shared. Queries go to an idle connection, or a new one, or are pipelined on the least loaded
+ * one; transactions, sessions and streams have a connection to themselves.
+ */
+export class Pool extends Queryable implements AsyncDisposable {
+  readonly #pool: ConnectionPool;
+  readonly #executor: Executor;
+
+  /** Not for use from outside: see {@linkcode createPool}. */
+  constructor(pool: ConnectionPool, executor: Executor) {
+    super(executor);
+    this.#pool = pool;
+    this.#executor = executor;
+  }
+
+  /**
+   * Opens a transaction on a connection of its own.
+   *
+   * @throws {PoolError} when no connection is to be had in time
+   */
+  async begin(
+    options: TransactionOptions & { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<Transaction> {
+    const begin = beginText(options);
+    const { connection, lease } = await this.#pool.acquire(options.signal);
+    return new Transaction(new TransactionExecutor(connection, lease, begin, this.#executor));
+  }
+
+  /**
+   * Runs a function in a transaction on a connection of its own: commits when it resolves, rolls back when it rejects.
+   *
+   * @returns what the function resolves with
+   * @throws what the function rejects with; should the rollback fail too, that error is its `rollbackError`
+   * @throws {PipegresError} when the server rolled back instead of committing, since a query had failed
+   */
+  transaction<R>(fn: (transaction: Transaction) => R | PromiseLike<R>): Promise<R>;
+  /**
+   * The same with options.
+   *
+   * @param options isolation and access mode; `retry` is how often the whole function is run again when the server
+   * reports `40001` serialization_failure or `40P01` deadlock_detected (default 0); `signal` ends the wait for a
+   * connection
+   */
+  transaction<R>(
+    options: TransactionOptions & {
+      readonly retry?: number | undefined;
+      readonly signal?: AbortSignal | undefined;
+    },
+    fn: (transaction: Transaction) => R | PromiseLike<R>,
+  ): Promise<R>;
+  transaction<R>(...args: readonly unknown[]): Promise<R> {
+    const [options, fn] = args.length > 1 ? args : [{}, args[0]];
+    const { retry = 0, ...begin } = options as TransactionOptions & { retry?: number };
+    return Transaction.run(() => this.begin(begin), retry, fn as (transaction: Transaction) => R);
+  }
+
+  /**
+   * Takes a connection of one's own. Closing it gives it back, cleaned: an open transaction block is rolled back, and
+   * settings, LISTEN, advisory locks and temporary tables are undone.
+   *
+   * @param options.signal ends the wait
+   * @throws {PoolError} when no connection is to be had in time
+   */
+  async acquire(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<Connection> {
+    return new PooledConnection(await this.#pool.acquire(options.signal), this.#executor);
+  }
+
+  /** How many connections there are, and how many wait for one. */
+  stats(): PoolStats {
+    return this.#pool.stats();
+  }
+
+  /**
+   * Lets work finish, then closes every connection. Idempotent; never rejects. Work issued afterwards rejects.
+   *
+   * @param options.timeout milliseconds until unfinished work is given up and rejects; 0 gives it up at once. Default
+   * 5_000
+   */
+  close(options: { readonly timeout?: number } = {}): Promise<void> {
+    return this.#pool.close(options.timeout ?? 5_000);
+  }
+
+  /** Same as {@linkcode close}. */
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** A connection that goes back to its pool when it is closed. */
+class PooledConnection extends Connection {
+  readonly #owned: OwnedConnection;
+  #returned: boolean = false;
+
+  constructor(owned: OwnedConnection, executor: Executor) {
+    const { connection, lease } = owned;
+    const line = new LeaseLine((request) => lease.submit(request), WAIT_TIMEOUT);
+    super(connection, {
+      types: executor.types,
+      keepsStacks: executor.keepsStacks,
+      submit: (request) => line.submit(request),
+      giveUp(request): void {
+        if (line.withdraw(request)) request.settle();
+        else connection.giveUp(request);
+      },
+      openStream: (request, site) => new FlushSource(connection, request, site, (each) => line.submit(each)),
+    }, () => line.acquire());
+    this.#owned = owned;
+  }
+
+  override get closed(): boolean {
+    return this.#returned || super.closed;
+  }
+
+  override close(): Promise<void> {
+    this.#returned = true;
+    this.#owned.lease.release();
+    return Promise.resolve();
+  }
+}
+
+/** Milliseconds that a query waits for a transaction on the same acquired connection. */
+const WAIT_TIMEOUT = 10_000;
+
+/**
+ * Makes a pool. Nothing is connected before it is used.
+ *
+ * @param target a connection URI, a conninfo string, or options
+ * @param options options that go before those of `target`, and the pool's own
+ * @throws {ConfigurationError} when an option of the pool cannot be used; those of connections show when one is opened
+ *
+ * @example
+ * ```ts ignore
+ * await using db = createPool("postgres://app@localhost/app", { max: 10 });
+ * const users = await db.sql`select * from users where id = any(${[1, 2, 3]})`;
+ * ```
+ */
+export function createPool(target?: string | URL | PoolOptions, options: PoolOptions = {}): Pool {
+  const ofTarget = typeof target === "object" && !(target instanceof URL) ? target : {};
+  const {
+    max = 10,
+    minIdle = 0,
+    idleTimeout = 30_000,
+    maxLifetime = 3_600_000,
+    acquireTimeout = 10_000,
+    maxWaiters = Infinity,
+    allowExitOnIdle = false,
+    onConnect,
+    ...overrides
+  } = { ...ofTarget, ...definedOf(options) };
+  checkWhole("max", max, 1);
+  checkWhole("minIdle", minIdle, 0);
+  for (const [name, value] of Object.entries({ idleTimeout, maxLifetime, acquireTimeout, maxWaiters })) {
+    if (!(value >= 0)) throw new ConfigurationError(`Cannot use ${name} ${value}: wanted a number from 0 on`);
+  }
+  const types = createTypes(overrides);
+  const keepsStacks = losesStacks();
+  const behaviour: PoolBehaviour = {
+    max,
+    minIdle,
+    idleTimeout,
+    maxLifetime,
+    acquireTimeout,
+    maxWaiters,
+    allowExitOnIdle,
+    onConnect: onConnect === undefined ? undefined : async (connection: ServerConnection) => {
+      await onConnect(new Connection(connection, executorOf(connection)));
+    },
+  };
+  const conninfo = typeof target === "string" || target instanceof URL ? target : undefined;
+  const pool = new ConnectionPool(() => resolveTarget(conninfo, overrides), behaviour);
+  const executorOf = (connection: ServerConnection): Executor => ({
+    types,
+    keepsStacks,
+    submit: (request) => connection.submit(request),
+    giveUp: (request) => connection.giveUp(request),
+    openStream: (request, site) => new FlushSource(connection, request, site),
+  });
+  return new Pool(pool, {
+    types,
+    keepsStacks,
+    submit: (request) => submitShared(pool, request),
+    giveUp: (request) => pool.giveUp(request),
+    openStream: (request, site) => new PooledSource(pool, request, site),
+  });
+}
+
+function submitShared(pool: ConnectionPool, request: Request): void {
+  if (request.kind === EXTENDED && beginsBlock(request.text)) {
+    request.fail(() =>
+      new PoolError(
+        "Cannot begin a transaction block through the pool: use transaction(), begin() or acquire()",
+      )
+    );
+    return request.settle();
+  }
+  // A script may open a block of its own, or change the session in between.
+  if (request.kind === SIMPLE) request.alone = true;
+  pool.submit(request);
+}
+
+/** Whether a statement opens a transaction block that would be left on a shared connection. */
+function beginsBlock(text: string): boolean {
+  return /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(?:begin|start\s+transaction)\b/i.test(text);
+}
+
+/** Rows from a connection that is taken for the stream and given back behind it. */
+class PooledSource implements BatchSource {
+  readonly #pool: ConnectionPool;
+  readonly #request: Request;
+  readonly #site: Error | undefined;
+  #owned: OwnedConnection | undefined = undefined;
+  #source: FlushSource | undefined = undefined;
+
+  constructor(pool: ConnectionPool, request: Request, site: Error | undefined) {
+    this.#pool = pool;
+    this.#request = request;
+    this.#site = site;
+  }
+
+  async next(): Promise<unknown[] | undefined> {
+    try {
+      if (this.#source === undefined) {
+        const owned = await this.#pool.acquire();
+        this.#owned = owned;
+        this.#source = new FlushSource(
+          owned.connection,
+          this.#request,
+          this.#site,
+          (each) => owned.lease.submit(each),
+        );
+      }
+      const rows = await this.#source.next();
+      if (rows === undefined || this.#request.settled) this.#release();
+      return rows;
+    } catch (error) {
+      this.#release();
+      throw error;
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#source?.close();
+    this.#release();
+  }
+
+  #release(): void {
+    this.#owned?.lease.release();
+    this.#owned = undefined;
+  }
+}
+
+function checkWhole(name: string, value: number, least: number): void {
+  if (Number.isInteger(value) && value >= least) return;
+  throw new ConfigurationError(`Cannot use ${name} ${value}: wanted a whole number from ${least} on`);
+}
+
+/** Without what is `undefined`, which stands for "as it is". */
+function definedOf<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T;
+}
