@@ -73,11 +73,15 @@ function onAnyTime(context: EstablishContext, session: Session, { type, body }: 
       session.parameters.set(name, value);
       return;
     }
-    case types.NOTICE_RESPONSE:
-      context.options.onNotice(
-        createNotice(backend.readResponseFields("NoticeResponse", body, 0, body.length)),
-      );
+    case types.NOTICE_RESPONSE: {
+      const notice = createNotice(backend.readResponseFields("NoticeResponse", body, 0, body.length));
+      try {
+        context.options.onNotice(notice);
+      } catch {
+        // As later on: what a callback throws is ignored.
+      }
       return;
+    }
     case types.NEGOTIATE_PROTOCOL_VERSION: {
       const { version } = backend.readNegotiateProtocolVersion(body, 0, body.length);
       const minor = version & 0xffff;
