@@ -297,6 +297,7 @@ export class ServerConnection {
       this.#transport.close();
       return;
     }
+    if (this.#engine!.doomed) return this.#transport.close();
     this.#flush();
     if (this.#watchers.size > 0) { for (const watcher of [...this.#watchers]) watcher(); }
     if (this.#whenIdle !== undefined && this.load === 0) this.#whenIdle();

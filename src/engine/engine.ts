@@ -94,6 +94,11 @@ export class Engine {
     return this.#pipeline.inFlight + this.#pipeline.waiting;
   }
 
+  /** Whether the server has said that it ends the session. */
+  get doomed(): boolean {
+    return this.#fatal !== null;
+  }
+
   /** Whether the server owes an answer: something is in flight, and no stream waits for its consumer. */
   get awaitsServer(): boolean {
     return this.#pipeline.inFlight > 0 && this.#pipeline.current?.phase !== phase.SUSPENDED;
@@ -527,12 +532,15 @@ export class Engine {
 
   #onErrorResponse(fields: ResponseFields): void {
     const severity = fields["V"] ?? fields["S"];
-    if (severity === "FATAL" || severity === "PANIC") this.#fatal = fields;
+    if (severity === "FATAL" || severity === "PANIC") {
+      // It ends the session, whatever was being answered: all that is unsettled fails alike at the end, which follows.
+      this.#fatal = fields;
+      return;
+    }
     // Behind the last answer of a segment it comes from the commit that its Sync asks for.
     const answered = this.#pipeline.answered;
     const request = answered?.segmentEnd ? answered : this.#pipeline.current;
     if (request === undefined || this.#culprit !== null) {
-      if (this.#fatal !== null) return;
       failUnexpected("E", request, this.#culprit !== null);
     }
     this.#culprit = request;

@@ -59,21 +59,22 @@ test("an end inside a message is called so", () => {
   assert.ok(errorOf(outcome).cause instanceof ProtocolError);
 });
 
-test("FATAL, then the end: the request being answered fails with it, the others name it", () => {
+test("FATAL, then the end: everything unsettled fails alike, with the server's error as its cause", () => {
   const harness = new Harness();
   const outcomes = [harness.simple("a"), harness.simple("b")];
   harness.output();
   harness.receive(
     backend.errorResponse({ S: "FATAL", V: "FATAL", C: "57P01", M: "terminating connection" }),
   );
+  assert.ok(harness.engine.doomed);
   harness.engine.receiveEnd();
   assertSettled(outcomes);
-  const error = outcomes[0]!.request.failure!() as PostgresError;
-  assert.ok(error instanceof PostgresError);
-  assert.equal(error.code, "57P01");
-  const other = errorOf(outcomes[1]!);
-  assert.equal(other.message, "Connection lost: terminating connection");
-  assert.equal((other.cause as PostgresError).code, "57P01");
+  for (const outcome of outcomes) {
+    const error = errorOf(outcome);
+    assert.equal(error.message, "Connection lost: terminating connection");
+    assert.equal(error.sent, "unknown");
+    assert.equal((error.cause as PostgresError).code, "57P01");
+  }
 });
 
 test("FATAL while nothing runs is no breach of the protocol, and names the end", () => {
