@@ -26,7 +26,7 @@ export interface Codec<T = unknown> {
   decodeBinary?(bytes: Uint8Array, start: number, end: number): T;
   /**
    * The text for the type's input function. Strings, numbers, bigints and booleans never come here: they have one
-   * text form whatever the type. Dates do: a codec may refuse them, or give `encodeSimple`'s text.
+   * text form whatever the type. Dates and Temporal objects do: a codec may refuse them, or give `textForm`'s text.
    *
    * @throws {ValueError} when the value does not fit the type
    */

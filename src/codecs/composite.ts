@@ -5,7 +5,7 @@ import type { Codec } from "./codec.ts";
 import { readInt32 } from "./numbers.ts";
 import { PartReader, partText } from "./quoted_list.ts";
 import { textCodec } from "./text.ts";
-import { encodeSimple, failType } from "./text_form.ts";
+import { encodeSimple, failType, textForm } from "./text_form.ts";
 
 /** An attribute and the codec of its type. */
 export interface CompositeAttribute {
@@ -29,9 +29,10 @@ export function createCompositeCodec(
       return objectOf(attributes, decodeRecordText(attributes.map(({ codec }) => codec), bytes, start, end));
     },
     encodeText(value): string {
-      return typeof value === "object" && value !== null && !(value instanceof Date)
-        ? compositeText(attributes, value)
-        : encodeSimple(value, "an object");
+      const text = textForm(value);
+      if (text !== undefined) return text;
+      if (typeof value !== "object" || value === null || isOpaque(value)) return failType(value, "an object");
+      return compositeText(attributes, value);
     },
     ...(isBinary
       ? {
@@ -125,6 +126,13 @@ function objectOf(attributes: readonly CompositeAttribute[], values: readonly un
     }
   });
   return object;
+}
+
+/** Whether an object keeps its content elsewhere, as a Map does: every attribute would be NULL. */
+function isOpaque(value: object): boolean {
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype !== Object.prototype && prototype !== null && Object.keys(value).length === 0 &&
+    !Array.isArray(value);
 }
 
 function compositeText(attributes: readonly CompositeAttribute[], value: object): string {

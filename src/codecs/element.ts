@@ -8,7 +8,8 @@ import { textForm } from "./text_form.ts";
 /** The text of one element that is not null: a string as it is, as a parameter of its own would be sent. */
 export function elementText(value: unknown, element: Codec): string {
   if (value instanceof Json) return value.text();
-  return value instanceof Date ? element.encodeText(value) : textForm(value) ?? element.encodeText(value);
+  if (typeof value === "object") return element.encodeText(value);
+  return textForm(value) ?? element.encodeText(value);
 }
 
 /** Writes length and bytes of one element that is not null; false, and nothing written, where it has no binary form. */

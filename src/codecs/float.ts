@@ -67,15 +67,17 @@ export function shortestFloat32(value: number): number {
   const magnitude = value < 0 ? -value : value;
   // A whole number below 2^24 is short enough as it is.
   if (magnitude < 16_777_216 && Math.floor(magnitude) === magnitude) return value;
-  if (magnitude < 1e-4 || magnitude >= 1e15 || value !== value) return shortestExactly(value);
+  if (magnitude < 1e-14 || magnitude >= 1e27 || value !== value) return shortestExactly(value);
   let exponent = Math.floor(Math.log10(magnitude));
   if (magnitude >= (exponent < 0 ? 1 / POWERS[-exponent - 1]! : POWERS[exponent + 1]!)) exponent++;
-  // Six digits always survive a float4, and nine always suffice. In these limits a tie is seen exactly.
+  // Six digits always survive a float4, and nine always suffice.
   for (let digits = 6; digits < 9; digits++) {
     const shift = digits - 1 - exponent;
     const scaled = shift >= 0 ? magnitude * POWERS[shift]! : magnitude / POWERS[-shift]!;
     const below = Math.floor(scaled);
     const rest = scaled - below;
+    // Rounding may have made a tie, or hidden one, where the power has more bits than are left.
+    if ((shift > 12 || shift < -9) && Math.abs(rest - 0.5) < 1e-6) return shortestExactly(value);
     const nearer = rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? below + 1 : below;
     // A power of two has its lower neighbour nearer than its upper one: the farther decimal may do when the nearer
     // does not.
@@ -94,7 +96,8 @@ function shortestExactly(value: number): number {
   // All float4 are whole multiples of 2^-149.
   const numerator = BigInt(magnitude * 2 ** 100 * 2 ** 49);
   const exponent = Number(magnitude.toExponential().split("e")[1]);
-  for (let digits = 1; digits < 9; digits++) {
+  // Subnormal numbers have fewer digits than six.
+  for (let digits = magnitude < 2 ** -126 ? 1 : 6; digits < 9; digits++) {
     const power = exponent - digits + 1;
     const above = power < 0 ? numerator * 10n ** BigInt(-power) : numerator;
     const under = (1n << 149n) * (power < 0 ? 1n : 10n ** BigInt(power));

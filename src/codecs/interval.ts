@@ -5,7 +5,7 @@ import { utf8Slice } from "../wire/utf8.ts";
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
 import { readInt32, readInt64AsNumber } from "./numbers.ts";
-import { encodeSimple } from "./text_form.ts";
+import { failType, textForm } from "./text_form.ts";
 
 /** A span of time in the three units that do not convert to each other. */
 export class Interval {
@@ -56,7 +56,10 @@ export const intervalCodec: Codec<Interval> = {
     return createInterval(months, days, readInt64AsNumber(bytes, start));
   },
   encodeText(value): string {
-    return isInterval(value) ? checkFields(value).toString() : encodeSimple(value, "an Interval");
+    // A Temporal.Duration has fields of the same names, and more.
+    const text = textForm(value);
+    if (text !== undefined) return text;
+    return isInterval(value) ? checkFields(value).toString() : failType(value, "an Interval");
   },
 };
 

@@ -4,7 +4,7 @@ import { ValueError } from "../errors.ts";
 import { utf8Slice } from "../wire/utf8.ts";
 import { byteView } from "./bytea.ts";
 import type { Codec } from "./codec.ts";
-import { describeValue, failType, textForm } from "./text_form.ts";
+import { describeValue, failType, isTime, textForm } from "./text_form.ts";
 
 // jsonb_send puts a version number before the text.
 const JSONB_VERSION = 1;
@@ -46,7 +46,7 @@ function parseJson(bytes: Uint8Array, start: number, end: number): unknown {
 /** JSON text of a value that is not a string; a string on its own is JSON text already. */
 function encodeJson(value: unknown): string {
   // On first use a Date is sent before anyone knows that the type is JSON: refused here, so that no later use differs.
-  if (value instanceof Date) return failType(value, "a value for JSON (wrap the Date in sql.json)");
+  if (isTime(value)) return failType(value, "a value for JSON (wrap it in sql.json)");
   return textForm(value) ?? toJson(value);
 }
 

@@ -164,11 +164,10 @@ function arrayValues(value: ArrayValue, codec: Codec | undefined): readonly unkn
 /** The text of a value that is not null. */
 function parameterText(value: unknown, codec: Codec | undefined): string {
   if (value instanceof Json) return value.text();
-  if (value instanceof Date) return codec === undefined ? textForm(value)! : codec.encodeText(value);
+  if (codec !== undefined && typeof value === "object") return codec.encodeText(value);
   const text = textForm(value);
   if (text !== undefined) return text;
   if (typeof value !== "object") return failType(value, "a value or null");
-  if (codec !== undefined) return codec.encodeText(value);
   throw new ValueError(
     `Expected a string, a number, a bigint, a boolean, a Date or null, received ${describeValue(value)}: ` +
       "say what it is by sql.typed, sql.array or sql.json, or send its text",

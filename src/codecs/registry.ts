@@ -12,6 +12,7 @@ import { DEFAULT_CODECS } from "./default_codecs.ts";
 import { int8NumberCodec, int8StringCodec } from "./int8.ts";
 import { BUILTIN_TYPES } from "./oids.gen.ts";
 import { createMultirangeCodec, createRangeCodec } from "./range.ts";
+import { createTemporalCodecs } from "./temporal.ts";
 import { opaqueCodec, textCodec } from "./text.ts";
 import { catalogueName } from "./type_names.ts";
 
@@ -92,6 +93,7 @@ function builtins(): ReadonlyMap<Oid, TypeDescription> {
 export class Registry {
   /** How types are represented. */
   readonly options: Required<RegistryOptions>;
+  readonly #temporal: ReadonlyMap<string, Codec> | undefined;
   /** Types beyond the built-in ones, by OID. */
   readonly #types: ReadonlyMap<Oid, TypeDescription>;
   /** By `pg_type` name or OID. */
@@ -107,6 +109,7 @@ export class Registry {
     overrides: ReadonlyMap<string | Oid, TypeOverride> = new Map(),
   ) {
     this.options = { int8: options.int8 ?? "bigint", temporal: options.temporal ?? false };
+    this.#temporal = this.options.temporal ? createTemporalCodecs() : undefined;
     this.#types = types;
     this.#overrides = overrides;
   }
@@ -213,7 +216,7 @@ export class Registry {
   #base(name: string): Codec {
     if (name === "int8" && this.options.int8 === "number") return int8NumberCodec;
     if (name === "int8" && this.options.int8 === "string") return int8StringCodec;
-    return DEFAULT_CODECS.get(name) ?? opaqueCodec(name);
+    return this.#temporal?.get(name) ?? DEFAULT_CODECS.get(name) ?? opaqueCodec(name);
   }
 }
 
@@ -237,7 +240,11 @@ function applyOverride(codec: Codec, override: TypeOverride): Codec {
   };
 }
 
-/** The defaults, with options. */
+/**
+ * The defaults, with options.
+ *
+ * @throws {ConfigurationError} for `temporal` where the runtime has no Temporal
+ */
 export function createRegistry(options: RegistryOptions = {}): Registry {
   return new Registry(options);
 }

@@ -5,6 +5,7 @@
  */
 
 import { ValueError } from "../errors.ts";
+import { eraText, isTemporal, temporalText } from "./temporal_text.ts";
 
 /** Whether {@linkcode textForm} has a text for `value`. */
 export function hasTextForm(value: unknown): boolean {
@@ -15,12 +16,19 @@ export function hasTextForm(value: unknown): boolean {
     case "boolean":
       return true;
     default:
-      return value instanceof Date;
+      return isTime(value);
   }
 }
 
+/** Whether `value` is a Date, or a Temporal object that a PostgreSQL type is like. */
+export function isTime(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return value instanceof Date || isTemporal(value);
+}
+
 /**
- * The text form of a string, number, bigint, boolean or Date; `undefined` for anything else.
+ * The text form of a string, number, bigint, boolean, Date or Temporal object; `undefined` for anything
+ * else.
  *
  * @throws {ValueError} for an invalid Date
  */
@@ -36,24 +44,19 @@ export function textForm(value: unknown): string | undefined {
     case "boolean":
       return value ? "true" : "false";
     default:
-      return value instanceof Date ? formatDate(value) : undefined;
+      if (value instanceof Date) return formatDate(value);
+      return typeof value === "object" && value !== null ? temporalText(value) : undefined;
   }
 }
 
 /**
- * A Date as every date and time type reads it under any DateStyle: ISO 8601 in UTC, the year in four digits or more,
- * years before 1 marked with BC.
+ * A Date in ISO 8601 and UTC, as every date and time type reads it under any DateStyle.
  *
  * @throws {ValueError} for an invalid Date
  */
 export function formatDate(date: Date): string {
-  const year = date.getUTCFullYear();
-  if (year !== year) throw new ValueError("Expected a valid Date, received an invalid Date");
-  const iso = date.toISOString();
-  if (year >= 1 && year <= 9999) return iso;
-  // Years outside 0 to 9999 have a sign and six digits in JavaScript; its year 0 is the server's 1 BC.
-  const rest = iso.slice(year === 0 ? 4 : 7);
-  return year > 0 ? year + rest : `${String(1 - year).padStart(4, "0")}${rest} BC`;
+  if (Number.isNaN(date.getTime())) throw new ValueError("Expected a valid Date, received an invalid Date");
+  return eraText(date.toISOString());
 }
 
 /** What a codec's `encodeText` does with values that are not its own: the text form, else a ValueError. */
