@@ -11,8 +11,8 @@ const LOOKS: Readonly<Record<string, { readonly color: string; readonly shape: s
   "postgres": { color: "#0d9488", shape: "square" },
   "postgrejs": { color: "#a855f7", shape: "triangle-up" },
   "bun.sql": { color: "#db2777", shape: "triangle-down" },
-  "pg-native": { color: "#ca8a04", shape: "cross" },
-  "floor": { color: "#8b949e", shape: "stroke" },
+  "pg-native": { color: "#ca8a04", shape: "triangle-right" },
+  "floor": { color: "#8b949e", shape: "cross" },
 };
 
 /** A specification and the name of its file. */
@@ -47,28 +47,33 @@ function dotChart(runtime: string, base: string, groups: readonly Group[]): Char
   }`;
   const x = {
     type: "quantitative",
-    scale: { type: "log" },
+    scale: { type: "log", nice: false, padding: 12 },
     title: `times ${base} (logarithmic; less is better)`,
   };
   const y = { field: "scenario", type: "nominal", sort: null, title: null };
+  const yOffset = { field: "driver", type: "nominal", sort: driversOf(points) };
+  const color = colorOf(points);
   return {
     name: `${runtime}-cpu-over-${base}`,
     title,
     spec: {
       ...common(title),
       width: 620,
-      height: { step: 26 },
+      height: { step: 8, for: "offset" },
       data: { values: points },
-      encoding: { y, color: colorOf(points), shape: shapeOf(points) },
       layer: [
-        { mark: { type: "rule", color: "#8b949e", strokeDash: [4, 3] }, encoding: { x: { datum: 1 } } },
         {
-          mark: { type: "rule", strokeWidth: 1.5, opacity: 0.6 },
-          encoding: { x: { ...x, field: "low" }, x2: { field: "high" } },
+          mark: { type: "rule", color: "#8b949e", strokeDash: [4, 3] },
+          data: { values: [{ one: 1 }] },
+          encoding: { x: { ...x, field: "one" } },
         },
         {
-          mark: { type: "point", filled: true, size: 70, opacity: 0.95 },
-          encoding: { x: { ...x, field: "value" } },
+          mark: { type: "rule", strokeWidth: 1.5, opacity: 0.6 },
+          encoding: { x: { ...x, field: "low" }, x2: { field: "high" }, y, yOffset, color },
+        },
+        {
+          mark: { type: "point", filled: true, size: 55, opacity: 0.95 },
+          encoding: { x: { ...x, field: "value" }, y, yOffset, color, shape: shapeOf(points) },
         },
       ],
     },
@@ -132,7 +137,7 @@ function common(title: string): Record<string, unknown> {
         gridOpacity: 0.25,
         domainColor: "#8b949e",
       },
-      legend: { labelFontSize: 12, title: null, orient: "right", symbolSize: 80 },
+      legend: { labelFontSize: 12, title: null, orient: "right", symbolSize: 80, symbolOpacity: 1 },
     },
   };
 }
