@@ -25,7 +25,23 @@ export type { RowStream } from "./src/client/row_stream.ts";
 export type { TransactionOptions } from "./src/client/transaction.ts";
 export { Transaction } from "./src/client/transaction_block.ts";
 export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
-export type { ConnectOptions } from "./src/connection/options.ts";
+export type { ChannelBindingMode } from "./src/auth/authenticator.ts";
+export type { Codec, FormatCode } from "./src/codecs/codec.ts";
+export type { TypeOverride } from "./src/codecs/registry.ts";
+export type {
+  ConnectOptions,
+  PipelineOptions,
+  SslMode,
+  TargetSessionAttrs,
+  TlsVersion,
+} from "./src/connection/options.ts";
+export type {
+  ConnectTarget,
+  Transport,
+  TransportFactory,
+  TransportHandler,
+  Utf8Slice,
+} from "./src/transport/transport.ts";
 export type { PoolStats } from "./src/pool/pool.ts";
 export {
   ConfigurationError,
@@ -43,3 +59,4 @@ export {
   TimeoutError,
   ValueError,
 } from "./src/errors.ts";
+export type { Writer } from "./src/wire/writer.ts";

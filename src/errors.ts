@@ -9,6 +9,7 @@ import { SQLSTATE_CONDITIONS } from "./sqlstates.gen.ts";
 /** What all errors of this package extend. */
 export class PipegresError extends Error {
   /** The class's name. */
+  /** `"PipegresError"`. */
   override name: string = "PipegresError";
 }
 
@@ -97,6 +98,7 @@ function wholeNumber(text: string | undefined): number | undefined {
  * follow it.
  */
 export class PostgresError extends PipegresError implements ServerMessage {
+  /** `"PostgresError"`. */
   override name: string = "PostgresError";
   declare readonly code: string;
   declare readonly condition: string | undefined;
@@ -119,7 +121,9 @@ export class PostgresError extends PipegresError implements ServerMessage {
   declare readonly query: string | undefined;
 
   /**
-   * @param fields the ErrorResponse
+   * Made of an ErrorResponse.
+   *
+   * @param fields its fields
    * @param query the text that `position` counts in
    */
   constructor(fields: ResponseFields, query?: string) {
@@ -166,6 +170,7 @@ export interface ConnectionErrorOptions {
 
 /** A connection could not be made, was lost, or is closed. */
 export class ConnectionError extends PipegresError {
+  /** `"ConnectionError"`. */
   override name: string = "ConnectionError";
   /**
    * The system's error code (`ECONNREFUSED`, `ENOENT`), the server's SQLSTATE where it refused, or one of
@@ -175,6 +180,7 @@ export class ConnectionError extends PipegresError {
   /** Whether the query this error rejects was sent: `false` never, `"unknown"` it may have been executed. */
   readonly sent: Sent;
 
+  /** Made by this package. */
   constructor(message: string, options: ConnectionErrorOptions) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.code = options.code;
@@ -184,20 +190,24 @@ export class ConnectionError extends PipegresError {
 
 /** A time limit passed. */
 export class TimeoutError extends PipegresError {
+  /** `"TimeoutError"`. */
   override name: string = "TimeoutError";
 }
 
 /** The peer broke the protocol; the connection is closed. */
 export class ProtocolError extends PipegresError {
+  /** `"ProtocolError"`. */
   override name: string = "ProtocolError";
 }
 
 /** A query of a pipeline was not executed, or was rolled back, since another of the same Sync segment failed. */
 export class PipelineAbortedError extends PipegresError {
+  /** `"PipelineAbortedError"`. */
   override name: string = "PipelineAbortedError";
   /** True when the query was executed and then rolled back, false when it never ran. */
   readonly executed: boolean;
 
+  /** Made by this package. */
   constructor(message: string, options: { readonly executed: boolean; readonly cause?: unknown }) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.executed = options.executed;
@@ -206,15 +216,18 @@ export class PipelineAbortedError extends PipegresError {
 
 /** The pool cannot serve: exhausted, closed or full of waiters. */
 export class PoolError extends PipegresError {
+  /** `"PoolError"`. */
   override name: string = "PoolError";
 }
 
 /** A parameter or a result value cannot be converted, or a result has not the shape that was asked for. */
 export class ValueError extends PipegresError {
+  /** `"ValueError"`. */
   override name: string = "ValueError";
 }
 
 /** Connection options, conninfo words or environment that cannot be used. */
 export class ConfigurationError extends PipegresError {
+  /** `"ConfigurationError"`. */
   override name: string = "ConfigurationError";
 }

@@ -9,7 +9,7 @@ import { ConfigurationError, PoolError } from "../errors.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { losesStacks } from "../transport/select.ts";
 import { Connection, createTypes } from "./connection.ts";
-import type { Executor } from "./executor.ts";
+import { type Executor, throwIfFailed } from "./executor.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, FlushSource } from "./row_stream.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
@@ -262,6 +262,7 @@ class PooledSource implements BatchSource {
       if (this.#source === undefined) {
         const owned = await this.#pool.acquire();
         this.#owned = owned;
+        throwIfFailed(this.#request, this.#site); // given up meanwhile
         this.#source = new FlushSource(
           owned.connection,
           this.#request,
@@ -273,7 +274,8 @@ class PooledSource implements BatchSource {
       if (rows === undefined || this.#request.settled) this.#release();
       return rows;
     } catch (error) {
-      this.#release();
+      // A stream that was given up holds its connection until the server has answered the cancel.
+      void this.close();
       throw error;
     }
   }
@@ -281,6 +283,11 @@ class PooledSource implements BatchSource {
   async close(): Promise<void> {
     await this.#source?.close();
     this.#release();
+  }
+
+  abort(): void {
+    this.#source?.abort();
+    this.#owned?.connection.giveUp(this.#request);
   }
 
   #release(): void {

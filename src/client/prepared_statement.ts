@@ -6,7 +6,7 @@ import { PipegresError } from "../errors.ts";
 import { createRequest, type Executor, type QueryOptions, throwIfFailed, trace, watch } from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { RowStream } from "./row_stream.ts";
+import { checkBatch, RowStream } from "./row_stream.ts";
 
 /** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
 export class PreparedStatement implements AsyncDisposable {
@@ -51,12 +51,14 @@ export class PreparedStatement implements AsyncDisposable {
    * Executes the statement and gives its rows one by one.
    *
    * @param options.batch rows the server is asked for at a time; default 500
+   * @throws {ValueError} for a batch that is no whole number from 1 on
    */
   stream<T = Row>(values: readonly unknown[] = [], options: { readonly batch?: number } = {}): RowStream<T> {
     const site = this.#executor.keepsStacks ? new Error() : undefined;
+    const batch = checkBatch(options.batch);
     return new RowStream<T>(() => {
       const request = this.#request(STREAM, values, () => {});
-      request.maxRows = options.batch ?? 500;
+      request.maxRows = batch;
       return this.#executor.openStream(request, site);
     });
   }

@@ -16,7 +16,7 @@ import {
   withSite,
 } from "./executor.ts";
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
-import { RowStream } from "./row_stream.ts";
+import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
 import { compile, Fragment } from "./sql.ts";
 import { DESCRIBE, EXTENDED, type Request, type RowPlanner, STREAM } from "../engine/request.ts";
 import { ValueError } from "../errors.ts";
@@ -36,7 +36,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   #options: QueryOptions | undefined = undefined;
   #ran: { readonly planner: RowPlanner; readonly request: Promise<Request> } | undefined = undefined;
 
-  /** @param executor what runs it */
+  /** Use the `sql` tag of a connection or a pool. */
   constructor(executor: Executor, strings: readonly string[], values: readonly unknown[]) {
     super(strings, values);
     this.#executor = executor;
@@ -124,20 +124,18 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * @param options.batch rows the server is asked for at a time; default 500
    */
   stream(options: { readonly batch?: number } = {}): RowStream<T> {
-    const { batch = 500 } = options;
-    if (!Number.isInteger(batch) || batch < 1 || batch > 0x7fff_ffff) {
-      throw new ValueError(
-        `Cannot stream in batches of ${batch}: wanted a whole number from 1 to 2147483647`,
-      );
-    }
+    const batch = checkBatch(options.batch);
     const executor = this.#executor;
     return new RowStream<T>(() => {
       this.#options?.signal?.throwIfAborted();
       const request = createRequest(executor, STREAM, compile(this), executor.types.objects, () => {});
       request.maxRows = batch;
       trace(request, this.#options?.label);
-      if (this.#options !== undefined) watch(executor, request, this.#options, () => {});
-      return executor.openStream(request, this.#site);
+      if (this.#options?.pipeline === false) request.alone = true;
+      let source: BatchSource | undefined = undefined as BatchSource | undefined;
+      if (this.#options !== undefined) watch(executor, request, this.#options, () => source?.abort());
+      source = executor.openStream(request, this.#site);
+      return source;
     });
   }
 

@@ -7,7 +7,8 @@
 
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { CLOSE, EXTENDED, FETCH, NO_PARAMETERS, Request } from "../engine/request.ts";
-import { chainObserver, throwIfFailed } from "./executor.ts";
+import { ValueError } from "../errors.ts";
+import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 
 /** Gives batches of rows until there are no more. */
 export interface BatchSource {
@@ -15,6 +16,18 @@ export interface BatchSource {
   next(): Promise<unknown[] | undefined>;
   /** Gives up what is left; resolves when the connection is free again. Idempotent. */
   close(): Promise<void>;
+  /** The request it was made from has failed since its caller gave up: `next` rejects at once. */
+  abort(): void;
+}
+
+/**
+ * How many rows to ask for at a time; default 500.
+ *
+ * @throws {ValueError} for what an Execute cannot say: 0 would be all
+ */
+export function checkBatch(batch: number = 500): number {
+  if (Number.isInteger(batch) && batch >= 1 && batch <= 0x7fff_ffff) return batch;
+  throw new ValueError(`Cannot stream in batches of ${batch}: wanted a whole number from 1 to 2147483647`);
 }
 
 /** A portal that holds its connection. */
@@ -45,7 +58,7 @@ export class FlushSource implements BatchSource {
   }
 
   async next(): Promise<unknown[] | undefined> {
-    while (this.#ready === undefined && !this.#request.settled) {
+    while (this.#ready === undefined && !this.#request.settled && !this.#request.aborted) {
       await new Promise<void>((resolve) => this.#wake = resolve);
     }
     throwIfFailed(this.#request, this.#site);
@@ -61,6 +74,10 @@ export class FlushSource implements BatchSource {
     this.#ready = undefined;
     this.#connection.finish(this.#request);
     while (!this.#request.settled) await new Promise<void>((resolve) => this.#wake = resolve);
+  }
+
+  abort(): void {
+    this.#signal();
   }
 
   #onSuspended(): void {
@@ -86,74 +103,96 @@ export class FlushSource implements BatchSource {
 
 /** A named portal in a transaction block. */
 export class PortalSource implements BatchSource {
-  readonly #submit: (request: Request) => void;
-  readonly #first: Request;
+  readonly #executor: Pick<Executor, "submit" | "giveUp">;
+  /** What was asked for. It is never submitted itself, and settles at the stream's end. */
+  readonly #stream: Request;
   readonly #site: Error | undefined;
-  /** The batch under way. */
-  #pending: Promise<Request> | undefined = undefined;
-  #ended: boolean = false;
+  /** The batch under way: its request, who waits for it, and how that is told. */
+  #running: Request;
+  #pending: Promise<Request>;
+  #resolve: (request: Request) => void = () => {};
 
   /**
-   * @param submit takes requests of the transaction
-   * @param first the STREAM that was asked for; its text, parameters and batch size are used
+   * @param executor takes requests of the transaction
+   * @param stream the STREAM that was asked for
    * @param portal a name not used before
    */
-  constructor(submit: (request: Request) => void, first: Request, portal: string, site: Error | undefined) {
-    this.#submit = submit;
+  constructor(
+    executor: Pick<Executor, "submit" | "giveUp">,
+    stream: Request,
+    portal: string,
+    site: Error | undefined,
+  ) {
+    this.#executor = executor;
+    this.#stream = stream;
     this.#site = site;
-    this.#pending = new Promise((resolve) => {
-      const opening = new Request(EXTENDED, first.text, first.parameters, first.planner, resolve);
-      opening.portal = portal;
-      opening.maxRows = first.maxRows;
-      opening.last = first.last;
-      this.#submit(opening);
-    });
-    this.#first = first;
-    this.#first.portal = portal;
+    stream.portal = portal;
+    const { text, parameters, planner } = stream;
+    this.#running = new Request(EXTENDED, text, parameters, planner, (request) => this.#resolve(request));
+    this.#running.statement = stream.statement;
+    this.#pending = this.#run(this.#running);
   }
 
   async next(): Promise<unknown[] | undefined> {
-    if (this.#ended) return undefined;
-    const request = await this.#pending!;
-    this.#pending = undefined;
-    if (request.failure !== null || !request.suspended) this.#ended = true;
-    if (request.suspended && request.failure !== null) await this.#closePortal();
-    throwIfFailed(request, this.#site);
-    if (this.#ended) {
-      // A portal that is left open keeps its table from being altered in the same transaction.
-      await this.#closePortal();
-      return request.rows.length > 0 ? request.rows : undefined;
+    if (!this.#stream.settled) {
+      const request = await this.#pending;
+      const { failure, rows, suspended } = request;
+      if (this.#stream.failure === null && failure === null && suspended) {
+        this.#running = this.#fetch(request);
+        this.#pending = this.#run(this.#running);
+        return rows;
+      }
+      this.#end(request);
+      if (this.#stream.failure === null) return rows.length > 0 ? rows : undefined;
     }
-    const rows = request.rows;
-    this.#pending = this.#fetch(request);
-    return rows;
+    throwIfFailed(this.#stream, this.#site);
+    return undefined;
   }
 
   async close(): Promise<void> {
-    if (this.#ended) return;
-    this.#ended = true;
-    await this.#pending;
-    this.#pending = undefined;
-    await this.#closePortal();
+    if (this.#stream.settled) return;
+    this.#end(await this.#pending);
   }
 
-  #fetch(before: Request): Promise<Request> {
+  abort(): void {
+    const running = this.#running;
+    if (!running.settled) {
+      running.aborted = true;
+      running.fail(this.#stream.failure!);
+      this.#resolve(running);
+      this.#executor.giveUp(running);
+    }
+    this.#end(running);
+  }
+
+  /** A portal that is left open keeps its table from being altered in the same transaction. */
+  #end(last: Request): void {
+    const stream = this.#stream;
+    if (stream.settled) return;
+    if (last.failure !== null) stream.fail(last.failure);
+    stream.tag = last.tag;
+    stream.settle();
+    const request = new Request(CLOSE, "", NO_PARAMETERS, stream.planner, () => {});
+    request.portal = stream.portal;
+    this.#executor.submit(request);
+  }
+
+  #fetch(before: Request): Request {
+    const { text, planner } = this.#stream;
+    const request = new Request(FETCH, text, NO_PARAMETERS, planner, (settled) => this.#resolve(settled));
+    request.fields = before.fields;
+    request.decoder = before.decoder;
+    return request;
+  }
+
+  #run(request: Request): Promise<Request> {
+    const { portal, maxRows, last } = this.#stream;
+    request.portal = portal;
+    request.maxRows = maxRows;
+    request.last = last;
     return new Promise((resolve) => {
-      const { text, planner, portal, maxRows } = this.#first;
-      const request = new Request(FETCH, text, NO_PARAMETERS, planner, resolve);
-      request.portal = portal;
-      request.maxRows = maxRows;
-      request.fields = before.fields;
-      request.decoder = before.decoder;
-      this.#submit(request);
-    });
-  }
-
-  async #closePortal(): Promise<void> {
-    await new Promise<Request>((resolve) => {
-      const request = new Request(CLOSE, "", NO_PARAMETERS, this.#first.planner, resolve);
-      request.portal = this.#first.portal;
-      this.#submit(request);
+      this.#resolve = resolve;
+      this.#executor.submit(request);
     });
   }
 }
@@ -168,7 +207,7 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
   /** The call before, which goes first. */
   #turn: Promise<unknown> | undefined = undefined;
 
-  /** @param open starts the query; called by the first `next` */
+  /** Use `stream()` of a query. The first `next` calls `open`, which starts it. */
   constructor(open: () => BatchSource) {
     this.#open = open;
   }

@@ -15,6 +15,7 @@ export class Fragment {
   /** Bind parameters and nested fragments. */
   readonly values: readonly unknown[];
 
+  /** Use the `sql` tag. */
   constructor(strings: readonly string[], values: readonly unknown[]) {
     this.strings = strings;
     this.values = values;

@@ -64,6 +64,8 @@ export class TransactionExecutor implements Executor {
   #begin: Request | undefined = undefined;
   /** Segments that wait for the answer to BEGIN. */
   #waiting: Request[] = [];
+  /** Whether BEGIN failed: whatever is sent would run outside a block. */
+  #refused: boolean = false;
   /** Why no more requests are taken. */
   #ended: Failure | undefined = undefined;
   #firstFailure: Request | undefined = undefined;
@@ -78,9 +80,14 @@ export class TransactionExecutor implements Executor {
     this.keepsStacks = owner.keepsStacks;
   }
 
-  /** Whether anything has been sent. */
+  /** Whether there is a block to be closed: BEGIN was sent, and the server did not refuse it. */
   get begun(): boolean {
-    return this.#begin !== undefined;
+    return this.#begin !== undefined && !this.#refused;
+  }
+
+  /** Whether COMMIT has nothing to do: nothing was sent, and the connection is open. */
+  get unused(): boolean {
+    return this.#begin === undefined && !this.#connection.closed;
   }
 
   /** The first request that failed, which explains why COMMIT becomes ROLLBACK. */
@@ -102,10 +109,11 @@ export class TransactionExecutor implements Executor {
   /** Behind BEGIN, in its segment or after its answer. */
   #route(request: Request): void {
     const shares = request.sync === SYNC_SHARED;
-    if (this.#begin === undefined) this.#submitBegin(request, shares);
-    else if (this.#begin.settled || (shares && this.#waiting.length === 0 && this.#connection.sharing)) {
-      this.#lease.submit(request);
-    } else this.#waiting.push(request);
+    if (this.#begin === undefined) return this.#submitBegin(request, shares);
+    // An ambiguous one waits for a description, and begins a segment of its own.
+    const joins = shares && !request.parameters.ambiguous && this.#waiting.length === 0;
+    if (this.#begin.settled || (joins && this.#connection.sharing)) this.#lease.submit(request);
+    else this.#waiting.push(request);
   }
 
   giveUp(request: Request): void {
@@ -116,8 +124,12 @@ export class TransactionExecutor implements Executor {
   }
 
   openStream(request: Request, site: Error | undefined): BatchSource {
-    const portal = `pipegres_portal_${++this.#portals}`;
-    return new PortalSource((each) => this.submit(each), request, portal, site);
+    return new PortalSource(this, request, this.newPortal(), site);
+  }
+
+  /** A name for a portal that this transaction has not used. */
+  newPortal(): string {
+    return `pipegres_portal_${++this.#portals}`;
   }
 
   /** A name for a savepoint that this transaction has not used. */
@@ -125,12 +137,17 @@ export class TransactionExecutor implements Executor {
     return `pipegres_savepoint_${++this.#savepoints}`;
   }
 
-  /** Runs a command of the transaction itself, with a Sync of its own; resolves with the settled request. */
-  control(text: string): Promise<Request> {
+  /**
+   * Runs a command of the transaction itself, with a Sync of its own; resolves with the settled request.
+   *
+   * @param ended why it must not be sent any more; default: the transaction's own end
+   */
+  control(text: string, ended: Failure | undefined = this.#ended): Promise<Request> {
     return new Promise((resolve) => {
       const request = new Request(EXTENDED, text, NO_PARAMETERS, this.types.objects, resolve);
       request.sync = SYNC_EACH;
-      this.#route(request);
+      if (ended !== undefined) refuse(request, ended);
+      else this.#route(request);
     });
   }
 
@@ -174,7 +191,10 @@ export class TransactionExecutor implements Executor {
         return;
       }
       const failure = begin.failure;
-      this.#ended ??= () => new PipegresError("Transaction could not begin", { cause: failure() });
+      this.#refused = true;
+      this.#ended ??= begin.serverError === null
+        ? failure
+        : () => new PipegresError("Transaction could not begin", { cause: failure() });
       for (const request of waiting) refuse(request, this.#ended);
       return;
     }

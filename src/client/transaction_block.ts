@@ -4,6 +4,7 @@ import type { Request } from "../engine/request.ts";
 import { PipegresError } from "../errors.ts";
 import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 import { Queryable } from "./queryable.ts";
+import { type BatchSource, PortalSource } from "./row_stream.ts";
 import {
   attachRollbackError,
   commitRolledBack,
@@ -42,7 +43,7 @@ export class Transaction extends Queryable implements AsyncDisposable {
       );
     }
     this.#nested = true;
-    const savepoint = new SavepointExecutor(this.#executor);
+    const savepoint = new SavepointExecutor(this.#savepoint ?? this.#executor);
     const nested = new Transaction(this.#executor, savepoint);
     try {
       const result = await fn(nested);
@@ -59,17 +60,26 @@ export class Transaction extends Queryable implements AsyncDisposable {
   /**
    * Commits; of a nested transaction, releases its savepoint.
    *
+   * @throws {PipegresError} when a nested transaction of this one is open
    * @throws {PostgresError} when the server refuses (`40001`, `23505` of a deferred constraint, …)
    * @throws {PipegresError} when the server rolled back instead, since a query had failed; that error is the cause
    * @throws {ConnectionError} when the connection is lost; with `sent: "unknown"` nobody knows whether it is committed
    */
   async commit(): Promise<void> {
     this.#assertOpen();
-    this.#end("committed");
-    if (this.#savepoint !== undefined) return await this.#savepoint.release();
-    if (!this.#executor.begun) return this.#executor.release();
+    if (this.#nested) {
+      throw new PipegresError("Cannot commit a transaction: a nested one is open; wait for its end");
+    }
+    if (this.#savepoint !== undefined) {
+      const released = this.#savepoint.release();
+      this.#end("committed");
+      return await released;
+    }
     try {
-      const request = await this.#executor.control("commit");
+      const committed = this.#executor.unused ? undefined : this.#executor.control("commit");
+      this.#end("committed");
+      if (committed === undefined) return;
+      const request = await committed;
       throwIfFailed(request, undefined);
       if (request.tag === "ROLLBACK") throw commitRolledBack(this.#executor.firstFailure);
     } finally {
@@ -80,11 +90,15 @@ export class Transaction extends Queryable implements AsyncDisposable {
   /** Rolls back; of a nested transaction, to its savepoint. Does nothing when the transaction has ended. */
   async rollback(): Promise<void> {
     if (this.#state === "ended") return;
-    this.#end("rolled back");
-    if (this.#savepoint !== undefined) return await this.#savepoint.rollBack();
-    if (!this.#executor.begun) return this.#executor.release();
+    if (this.#savepoint !== undefined) {
+      const undone = this.#savepoint.rollBack();
+      this.#end("rolled back");
+      return await undone;
+    }
     try {
-      throwIfFailed(await this.#executor.control("rollback"), undefined);
+      const undone = this.#executor.begun ? this.#executor.control("rollback") : undefined;
+      this.#end("rolled back");
+      if (undone !== undefined) throwIfFailed(await undone, undefined);
     } finally {
       this.#executor.release();
     }
@@ -138,13 +152,14 @@ export class Transaction extends Queryable implements AsyncDisposable {
 class SavepointExecutor implements Executor {
   readonly types: TransactionExecutor["types"];
   readonly keepsStacks: boolean;
-  readonly #outer: TransactionExecutor;
+  /** The transaction, or the savepoint around this one. */
+  readonly #outer: TransactionExecutor | SavepointExecutor;
   #name: string | undefined = undefined;
   #open: number = 0;
   #ended: (() => Error) | undefined = undefined;
   #failed: boolean = false;
 
-  constructor(outer: TransactionExecutor) {
+  constructor(outer: TransactionExecutor | SavepointExecutor) {
     this.#outer = outer;
     this.types = outer.types;
     this.keepsStacks = outer.keepsStacks;
@@ -159,7 +174,7 @@ class SavepointExecutor implements Executor {
       }
       return;
     }
-    this.#ensureSavepoint();
+    this.ensureSavepoint();
     for (let each: Request | null = request; each !== null; each = each.next) {
       this.#open++;
       chainObserver(each, (settled) => {
@@ -174,21 +189,51 @@ class SavepointExecutor implements Executor {
     this.#outer.giveUp(request);
   }
 
-  openStream(request: Request, site: Error | undefined): ReturnType<TransactionExecutor["openStream"]> {
-    this.#ensureSavepoint();
-    return this.#outer.openStream(request, site);
+  openStream(request: Request, site: Error | undefined): BatchSource {
+    return new PortalSource(this, request, this.newPortal(), site);
+  }
+
+  newPortal(): string {
+    return this.#outer.newPortal();
+  }
+
+  newSavepoint(): string {
+    return this.#outer.newSavepoint();
+  }
+
+  control(text: string, ended: (() => Error) | undefined = this.#ended): Promise<Request> {
+    return this.#outer.control(text, ended);
+  }
+
+  /** Writes the savepoint, and those around it first. */
+  ensureSavepoint(): void {
+    if (this.#name !== undefined) return;
+    if (this.#outer instanceof SavepointExecutor) this.#outer.ensureSavepoint();
+    this.#name = this.newSavepoint();
+    this.#outer.control(`savepoint ${this.#name}`);
   }
 
   end(failure: () => Error): void {
     this.#ended = failure;
   }
 
-  /** Without open or failed requests RELEASE cannot fail but with the connection: nobody waits for it. */
+  /**
+   * Without open or failed requests RELEASE cannot fail but with the connection: nobody waits for it. Where it fails,
+   * the transaction goes on from the savepoint.
+   */
   async release(): Promise<void> {
     if (this.#name === undefined) return;
     const released = this.#outer.control(`release savepoint ${this.#name}`);
     if (this.#open === 0 && !this.#failed) return;
-    throwIfFailed(await released, undefined);
+    const { failure } = await released;
+    if (failure === null) return;
+    const error = failure();
+    try {
+      await this.rollBack();
+    } catch (rollbackError) {
+      attachRollbackError(error, rollbackError);
+    }
+    throw error;
   }
 
   async rollBack(): Promise<void> {
@@ -197,11 +242,5 @@ class SavepointExecutor implements Executor {
     const released = this.#outer.control(`release savepoint ${this.#name}`);
     throwIfFailed(await undone, undefined);
     throwIfFailed(await released, undefined);
-  }
-
-  #ensureSavepoint(): void {
-    if (this.#name !== undefined) return;
-    this.#name = this.#outer.newSavepoint();
-    this.#outer.control(`savepoint ${this.#name}`);
   }
 }

@@ -2,7 +2,6 @@
 
 import { ValueError } from "../errors.ts";
 import { byteView } from "./bytea.ts";
-import type { Oid } from "./codec.ts";
 import { toJson } from "./json.ts";
 import { hasTextForm } from "./text_form.ts";
 
@@ -11,9 +10,10 @@ export class Typed {
   /** Encoded as a value of `type`. */
   readonly value: unknown;
   /** A type's name (`"int4"`, `"int4[]"`, `"double precision"`) or OID. */
-  readonly type: string | Oid;
+  readonly type: string | number;
 
-  constructor(value: unknown, type: string | Oid) {
+  /** See {@linkcode Typed}. */
+  constructor(value: unknown, type: string | number) {
     this.value = value;
     this.type = type;
   }
@@ -24,6 +24,7 @@ export class Json {
   /** `null` is JSON's null, a string a JSON string. */
   readonly value: unknown;
 
+  /** See {@linkcode Json}. */
   constructor(value: unknown) {
     this.value = value;
   }
@@ -43,9 +44,10 @@ export class ArrayValue {
   /** The elements, nested for more dimensions. */
   readonly values: readonly unknown[];
   /** The element type's name or OID, or the array type's name ending in `[]`; `undefined` asks the server. */
-  readonly type: string | Oid | undefined;
+  readonly type: string | number | undefined;
 
-  constructor(values: readonly unknown[], type?: string | Oid) {
+  /** See {@linkcode ArrayValue}. */
+  constructor(values: readonly unknown[], type?: string | number) {
     this.values = values;
     this.type = type;
   }

@@ -6,7 +6,6 @@
  * in order. The caller is told to wait once more than 256 KiB are unsent, and to go on at 64 KiB.
  */
 
-/// <reference lib="deno.ns" />
 import { Buffer } from "node:buffer";
 import { BaseTransport } from "./base_transport.ts";
 import { settleAttempt, systemPath } from "./connect_attempt.ts";

@@ -18,6 +18,7 @@ export class Writer {
   #start: number = 0;
   #end: number = 0;
 
+  /** Starts with a slab of `size` bytes. */
   constructor(size: number = SLAB_SIZE) {
     this.#bytes = new Uint8Array(size);
     this.#view = new DataView(this.#bytes.buffer);

@@ -2,7 +2,7 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { ConnectionError, PostgresError, ProtocolError } from "../../src/errors.ts";
+import { ConnectionError, type PostgresError, ProtocolError } from "../../src/errors.ts";
 import * as backend from "../_support/backend_writer.ts";
 import { assertSettled, createParameters, failureOf, Harness, type Outcome } from "./harness.ts";
 import { described, simpleAnswer } from "./transcripts.ts";
