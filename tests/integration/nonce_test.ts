@@ -1,0 +1,162 @@
+/** Answers reach those who asked, in order, under any mix of queries on one connection. */
+
+import { test } from "node:test";
+import assert from "node:assert/strict";
+import process from "node:process";
+import { connect, type Connection, PostgresError, ValueError } from "../../mod.ts";
+import { seededRandom } from "../_support/proxy.ts";
+import { leavesNoSession, limit, testUrl } from "../_support/server.ts";
+
+const SEED: number = Number(process.env["PIPEGRES_SEED"] ?? Math.floor(Math.random() * 1e9));
+const QUERIES = 10_000;
+
+/** One kind of query: resolves once its answer has been checked against its nonce. */
+type Ask = (connection: Connection, nonce: number, random: () => number) => Promise<void>;
+
+async function rejectsWith(work: Promise<unknown>, code: string): Promise<void> {
+  const error = await work.then(() => undefined, (reason) => reason);
+  assert.ok(error instanceof PostgresError, `${code} expected, got ${error}`);
+  assert.equal(error.code, code);
+}
+
+const ASKS: Readonly<Record<string, Ask>> = {
+  async "a simple query"(connection, nonce) {
+    const results = await connection.exec<{ n: number }>(`select ${nonce} as n; select ${nonce} + 1 as n`);
+    assert.deepEqual(results.map(({ rows }) => rows[0]?.n), [nonce, nonce + 1]);
+  },
+  async "a first use"(connection, nonce) {
+    const { rows } = await connection.query(`select $1::int4 as n, ${nonce} as m`, [nonce]);
+    assert.deepEqual(rows, [{ n: nonce, m: nonce }]);
+  },
+  async "a repeated query"(connection, nonce) {
+    assert.deepEqual(await connection.sql`select ${nonce}::int4 as n, 'same' as s`, [{
+      n: nonce,
+      s: "same",
+    }]);
+  },
+  async "a repeated query of one of twenty texts"(connection, nonce) {
+    const { rows } = await connection.query(`select $1::int4 as n, ${nonce % 20} as k`, [nonce]);
+    assert.deepEqual(rows, [{ n: nonce, k: nonce % 20 }]);
+  },
+  async "several rows"(connection, nonce) {
+    const rows = await connection.sql<{ n: number }>`
+      select ${nonce}::int4 + i as n from generate_series(1, ${nonce % 50}::int4) i`;
+    assert.deepEqual(rows.map(({ n }) => n), Array.from({ length: nonce % 50 }, (_, i) => nonce + i + 1));
+  },
+  async "an ambiguous parameter"(connection, nonce) {
+    const rows = await connection.sql`select n from unnest(${[
+      nonce,
+      nonce + 1,
+    ]}::int4[]) n where n > ${nonce}`;
+    assert.deepEqual(rows, [{ n: nonce + 1 }]);
+  },
+  async "an ambiguous parameter on first use"(connection, nonce) {
+    const { rows } = await connection.query(`select $1::jsonb as j, ${nonce} as n`, [{ nonce }]);
+    assert.deepEqual(rows, [{ j: { nonce }, n: nonce }]);
+  },
+  "a parse error": (connection, nonce) =>
+    rejectsWith(connection.query(`select nonsense_${nonce % 30} from nowhere_${nonce}`), "42P01"),
+  "a repeated parse error": (connection) => rejectsWith(connection.query("selec 1"), "42601"),
+  "a bind error": (connection, nonce) =>
+    rejectsWith(connection.query("select $1::int4 as n", [`x${nonce}`]), "22P02"),
+  "an execution error": (connection, nonce) =>
+    rejectsWith(connection.query("select 1 / ($1::int4 - $1::int4)", [nonce]), "22012"),
+  async "an execution error behind rows"(connection, nonce) {
+    const { sql } = connection;
+    await rejectsWith(sql`select ${nonce}::int4 / (3 - i) from generate_series(1, 5) i`.arrays(), "22012");
+  },
+  "a simple error": (connection, nonce) =>
+    rejectsWith(connection.exec(`select ${nonce}; select 1/0`), "22012"),
+  async "an unfit value"(connection, nonce) {
+    const error = await connection.query(`select $1::int4, ${nonce % 5}`, [undefined]).then(
+      () => undefined,
+      (e) => e,
+    );
+    assert.ok(error instanceof ValueError, String(error));
+  },
+  async "a description"(connection, nonce) {
+    const { parameters, fields } = await connection.sql`select ${nonce}::int4 as n, ${nonce % 7}::text as t`
+      .describe();
+    assert.deepEqual(parameters, [23, 25]);
+    assert.deepEqual(fields.map(({ name }) => name), ["n", "t"]);
+  },
+  async "an empty query"(connection) {
+    assert.equal((await connection.query("")).command, null);
+  },
+};
+
+for (
+  const [name, options] of Object.entries({
+    "as usual": {},
+    "with a cache of 5 statements": { statementCache: 5 },
+    "without statement cache": { statementCache: 0 },
+    "with a narrow pipeline": { pipeline: { maxQueries: 3 } },
+  })
+) {
+  const count = name === "as usual" ? QUERIES : QUERIES / 10;
+  test(`${count} mixed queries on one connection, ${name}: each gets its own answer`, async () => {
+    console.log(`seed ${SEED} (PIPEGRES_SEED)`);
+    const random = seededRandom(SEED);
+    await using connection = await limit(connect(testUrl(), options));
+    const kinds = Object.entries(ASKS);
+    const running: Promise<void>[] = [];
+    for (let i = 0; i < count; i++) {
+      const [kind, ask] = kinds[Math.floor(random() * kinds.length)]!;
+      const nonce = Math.floor(random() * 1e9);
+      running.push(
+        ask(connection, nonce, random).catch((error) => {
+          throw new Error(`seed ${SEED}, query ${i}, ${kind}, nonce ${nonce}`, { cause: error });
+        }),
+      );
+      // Bursts of all sizes, and now and then none.
+      if (random() < 0.02) await limit(Promise.all(running.splice(0)), 60_000);
+      else if (random() < 0.1) await Promise.resolve();
+      else if (random() < 0.05) await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    await limit(Promise.all(running), 60_000, "the last burst");
+    assert.deepEqual(await limit(connection.sql`select 1 as n`), [{ n: 1 }]);
+  });
+}
+
+test("queries settle in the order in which they were issued", async () => {
+  await using connection = await limit(connect(testUrl()));
+  const order: number[] = [];
+  const note = (i: number) => () => void order.push(i);
+  const texts = [
+    "select pg_sleep(0.05)",
+    "select $1::int4[]",
+    "selec",
+    "select $1::int4[]",
+    "select 1/0",
+    "select 5",
+  ];
+  await limit(Promise.all(texts.map((text, i) => {
+    const parameters = text.includes("$1") ? [[1]] : [];
+    return connection.query(text, parameters).then(note(i), note(i));
+  })));
+  assert.deepEqual(order, [0, 1, 2, 3, 4, 5]);
+});
+
+for (const [name, value] of Object.entries({ "a plain": 1, "an ambiguous": [1] })) {
+  test(`a query issued while another with ${name} parameter is in its first use does not overtake it`, async () => {
+    await using connection = await limit(connect(testUrl()));
+    await limit(connection.exec("create temp table log (id serial, t text)"));
+    const text = Array.isArray(value)
+      ? "insert into log (t) select 'first' from unnest($1::int4[])"
+      : "insert into log (t) select 'first' where $1::int4 = 1";
+    const first = connection.query(text, [value]);
+    // Turns in which the description may or may not have come.
+    for (let i = 0; i < 20; i++) {
+      void connection.query("insert into log (t) values ($1)", [`later ${i}`]);
+      await new Promise((resolve) => setTimeout(resolve, 0));
+    }
+    await limit(first);
+    const rows = await limit(connection.sql<{ t: string }>`select t from log order by id`);
+    assert.deepEqual(rows.map(({ t }) => t), [
+      "first",
+      ...Array.from({ length: 20 }, (_, i) => `later ${i}`),
+    ]);
+  });
+}
+
+leavesNoSession();
