@@ -3,6 +3,9 @@
 import type { Failure, Request } from "../engine/request.ts";
 import { TimeoutError } from "../errors.ts";
 
+/** What timers can count; a longer limit, 24 days, is none. */
+const MAX_TIMER = 0x7fff_ffff;
+
 /** When to give up a request. */
 export interface AbortOptions {
   /** Gives up when it aborts; the query rejects with its reason. */
@@ -35,7 +38,9 @@ export function watchAbort(request: Request, options: AbortOptions, onAborted: (
   };
   const onAbort = () => abort(() => signal!.reason as Error);
   signal?.addEventListener("abort", onAbort, { once: true });
-  if (timeout > 0) timer = setTimeout(() => abort(() => timeoutError(timeout, label)), timeout);
+  if (timeout > 0 && timeout <= MAX_TIMER) {
+    timer = setTimeout(() => abort(() => timeoutError(timeout, label)), timeout);
+  }
   return stop;
 }
 

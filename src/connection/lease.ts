@@ -26,6 +26,8 @@ export class LeaseLine {
   readonly #submit: (request: Request) => void;
   readonly #timeout: number;
   #owner: Lease | undefined = undefined;
+  /** Whether the connection is of no use any more: then nobody owns it, and nobody waits. */
+  #dissolved: boolean = false;
   #waiters: Waiter[] = [];
   #timer: ReturnType<typeof setTimeout> | undefined = undefined;
 
@@ -78,6 +80,7 @@ export class LeaseLine {
 
   /** The connection is of no use any more: everybody goes on and learns so. */
   dissolve(): void {
+    this.#dissolved = true;
     this.#owner = undefined;
     this.#advance();
   }
@@ -91,7 +94,7 @@ export class LeaseLine {
         this.#advance();
       },
     };
-    this.#owner = lease;
+    if (!this.#dissolved) this.#owner = lease;
     return lease;
   }
 

@@ -131,7 +131,7 @@ export class Engine {
 
   /** Whether a request with SYNC_SHARED submitted now joins the segment of the one submitted last. */
   get sharing(): boolean {
-    return this.#writer.sharing && this.#pipeline.waiting === 0;
+    return this.#writer.sharing && this.#pipeline.waiting === 0 && this.#hasRoom;
   }
 
   /** Writes no request until {@linkcode unblock} is called as often. */
@@ -215,9 +215,11 @@ export class Engine {
 
   #mayWrite(segment: Request): boolean {
     if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return false;
-    const inFlight = this.#pipeline.inFlight;
-    if (inFlight === 0) return true;
-    return !segment.alone && inFlight < this.#options.maxQueries &&
+    return this.#pipeline.inFlight === 0 || (!segment.alone && this.#hasRoom);
+  }
+
+  get #hasRoom(): boolean {
+    return this.#pipeline.inFlight < this.#options.maxQueries &&
       this.#bytesInFlight < this.#options.maxBytes;
   }
 
