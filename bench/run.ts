@@ -17,7 +17,7 @@ try {
   const all = await listScenarios("scenarios");
   const names = selectNames(all.map(({ scenario }) => scenario.name), options.scenarios);
   const scenarios = all.filter(({ scenario }) => names.includes(scenario.name));
-  Deno.exitCode = await runBench("scenarios", scenarios, options);
+  Deno.exit(await runBench("scenarios", scenarios, options));
 } catch (error) {
   if (!(error instanceof UsageError)) throw error;
   console.error(error.message);

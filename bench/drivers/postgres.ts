@@ -34,7 +34,7 @@ const driver: Driver = {
   notes: [
     "sql.unsafe(text, values, { prepare: true }), which prepares and pipelines as the template does; " +
     "simple: sql.unsafe(text).simple()",
-    "fetch_types: false; max: 1 for a single connection; transaction: sql.begin() with an array",
+    "fetch_types as it is by default, without which it reads no arrays; max: 1 for a single connection; transaction: sql.begin() with an array",
     "insert: sql(rows), in parts of 5,000 rows because of the limit of 65,535 parameters",
   ],
   lacks: {
@@ -53,7 +53,7 @@ export default driver;
 async function create({ host, port, user, password, database }: Target, max: number): Promise<Sql> {
   const module = await loadPackage<{ default: Postgres | { default: Postgres } }>("postgres");
   const postgres = typeof module.default === "function" ? module.default : module.default.default;
-  return postgres({ host, port, user, password, database, max, ssl: false, fetch_types: false });
+  return postgres({ host, port, user, password, database, max, ssl: false });
 }
 
 const PREPARED = { prepare: true };

@@ -49,13 +49,16 @@ export async function runBench(
   };
   const run = new Run(kind, scenarios, options, drivers, runtimes, server, began);
   progress.finish();
+  const measuring = measureAll(run, scenarios, competitors, setting);
   try {
-    await Promise.race([interrupted, measureAll(run, scenarios, competitors, setting)]);
+    await Promise.race([interrupted, measuring]);
   } catch (error) {
     progress.end();
     if (!(error instanceof Interrupted)) throw error;
     progress.note("Interrupted: ending all processes");
     killChildren();
+    // It fails now, and has cleaned up then.
+    await measuring.catch(() => {});
     await run.write();
     return 130;
   }

@@ -16,9 +16,17 @@ const END_PATIENCE = 3_000;
 
 const children: Set<Child> = new Set();
 
-/** Ends every child at once; for Ctrl-C. */
+let stopping = false;
+
+/** Ends every child at once and lets none be started any more; for Ctrl-C. */
 export function killChildren(): void {
+  stopping = true;
   for (const child of children) child.kill();
+}
+
+/** Whether {@linkcode killChildren} was called. */
+export function childrenAreStopping(): boolean {
+  return stopping;
 }
 
 /** One child process. */
@@ -39,6 +47,7 @@ export class Child {
 
   /** Starts a runtime. */
   static start(runtime: Runtime, environment: Readonly<Record<string, string>>): Child {
+    if (stopping) throw new Error("Cannot start a child: the run is ending");
     const args = {
       deno: ["run", "-A", "--no-check", "--v8-flags=--expose-gc", CHILD],
       bun: ["run", CHILD],

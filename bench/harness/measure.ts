@@ -1,7 +1,7 @@
 /** Measures one scenario: every competitor in a process of its own, windows interleaved. */
 
 import type { Runtime } from "../../scripts/runtimes.ts";
-import { Child, UnsupportedError } from "./child_process.ts";
+import { Child, childrenAreStopping, UnsupportedError } from "./child_process.ts";
 import type { Driver, Target } from "./driver.ts";
 import { compareAnswers, type GivenAnswer } from "./gates.ts";
 import type { RunOptions } from "./options.ts";
@@ -25,8 +25,6 @@ export interface Setting {
   readonly target: Target;
   readonly environment: Readonly<Record<string, string>>;
   readonly progress: Progress;
-  /** Milliseconds that a proxy adds to each way; 0: no proxy. */
-  readonly delay?: number;
 }
 
 /** A driver on a runtime, in one scenario. */
@@ -82,8 +80,9 @@ export async function measureScenario(
 ): Promise<Measurement[]> {
   const all = competitors.map(({ runtime, driver }) => new Competitor(runtime, driver));
   const { options, progress } = setting;
-  await using proxy = setting.delay
-    ? startProxy(setting.target.host, setting.target.port, setting.delay)
+  // A proxy stands there for a latency of 0 as well: points differ in nothing else.
+  await using proxy = listed.scenario.addsLatency
+    ? startProxy(setting.target.host, setting.target.port, point / 2)
     : undefined;
   const target = proxy === undefined
     ? setting.target
@@ -95,26 +94,7 @@ export async function measureScenario(
       await each.attempt((child) => prepare(each, child, listed, point, { ...setting, target }));
     });
     await excludeWrong(all, listed.scenario, progress);
-    for (const each of all) {
-      progress.detail(`warming up ${each.name}`);
-      await each.attempt(async (child) => {
-        each.warmup = await child.request({
-          do: "warmUp",
-          window: options.warmWindow,
-          limit: options.warmLimit,
-        });
-      });
-    }
-    const seed = options.seed + hashOf(listed.path) + point;
-    for (const [round, order] of roundOrders(all.length, options.rounds, seed).entries()) {
-      progress.detail(`round ${round + 1} of ${options.rounds}`);
-      for (const index of order) {
-        const each = all[index]!;
-        await each.attempt(async (child) => {
-          each.rounds.push(await child.request({ do: "window", milliseconds: options.window }));
-        });
-      }
-    }
+    await measureRounds(all, hashOf(listed.path) + point, setting);
     await someAtOnce(all, async (each) => {
       progress.detail(`heap: ${each.name}`);
       await each.attempt(async (child) => {
@@ -126,12 +106,40 @@ export async function measureScenario(
   } finally {
     await Promise.all(all.map((each) => each.child?.end()));
   }
+  if (childrenAreStopping()) throw new Error("The run is ending");
   for (const each of all) {
     if (each.status === "failed") {
       progress.note(`FAILED ${listed.scenario.name}: ${each.name}: ${each.reason}`);
     }
   }
   return all.map((each) => resultOf(each, listed.scenario.name, point));
+}
+
+/** Warms all up, then gives each a window in every round. */
+async function measureRounds(
+  all: readonly Competitor[],
+  salt: number,
+  { options, progress }: Setting,
+): Promise<void> {
+  for (const each of all) {
+    progress.detail(`warming up ${each.name}`);
+    await each.attempt(async (child) => {
+      each.warmup = await child.request({
+        do: "warmUp",
+        window: options.warmWindow,
+        limit: options.warmLimit,
+      });
+    });
+  }
+  for (const [round, order] of roundOrders(all.length, options.rounds, options.seed + salt).entries()) {
+    progress.detail(`round ${round + 1} of ${options.rounds}`);
+    for (const index of order) {
+      const each = all[index]!;
+      await each.attempt(async (child) => {
+        each.rounds.push(await child.request({ do: "window", milliseconds: options.window }));
+      });
+    }
+  }
 }
 
 /** Untimed work, for as many at once as there are processors. */

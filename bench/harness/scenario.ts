@@ -33,6 +33,8 @@ export interface Scenario<State = unknown> {
   readonly expect: { readonly rows: number; readonly columns: readonly string[] };
   /** Points of a scale run. */
   readonly points?: readonly number[];
+  /** Whether the point is a latency: milliseconds that a proxy adds to a round trip. */
+  readonly addsLatency?: boolean;
   /** Prepares what is not measured. */
   setup(context: Context): State | Promise<State>;
   /** The operation that is measured. */
