@@ -5,7 +5,7 @@
  */
 
 import { utf8Slice } from "../wire/utf8.ts";
-import { EPOCH_DAYS, failDateStyle, formatDays } from "./calendar.ts";
+import { daysFromDate, EPOCH_DAYS, failDateStyle, formatDays } from "./calendar.ts";
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
 import { readInt32 } from "./numbers.ts";
@@ -30,7 +30,18 @@ export const dateCodec: Codec<string> = {
   encodeText(value): string {
     return encodeSimple(value, "a string or a Date");
   },
+  encodeBinary(value, writer): boolean {
+    const match = typeof value === "string" ? PLAIN_DATE.exec(value) : null;
+    if (match === null) return false;
+    const days = daysFromDate(Number(match[1]), Number(match[2]), Number(match[3])) - EPOCH_DAYS;
+    // The 30th of February would have become another day.
+    if (formatDays(days + EPOCH_DAYS) !== value) return false;
+    writer.int32(days);
+    return true;
+  },
 };
+
+const PLAIN_DATE = /^(\d{4})-(0[1-9]|1[0-2])-(\d\d)$/;
 
 /** Any DateStyle that says which number is the month. */
 function decodeDateText(bytes: Uint8Array, start: number, end: number): string {

@@ -14,6 +14,7 @@ export function elementText(value: unknown, element: Codec): string {
 
 /** Writes length and bytes of one element that is not null; false, and nothing written, where it has no binary form. */
 export function elementBinary(value: unknown, element: Codec, writer: Writer): boolean {
+  if (value instanceof Json) return false;
   const start = writer.mark();
   writer.int32(0);
   if (element.encodeBinary === undefined || !element.encodeBinary(value, writer)) {

@@ -61,6 +61,16 @@ export const intervalCodec: Codec<Interval> = {
     if (text !== undefined) return text;
     return isInterval(value) ? checkFields(value).toString() : failType(value, "an Interval");
   },
+  encodeBinary(value, writer): boolean {
+    if (!(value instanceof Interval)) return false;
+    const { months, days, microseconds } = checkFields(value);
+    if ((months | 0) !== months || (days | 0) !== days) return false;
+    writer.int32(Math.floor(microseconds / 0x1_0000_0000));
+    writer.int32(microseconds >>> 0);
+    writer.int32(days);
+    writer.int32(months);
+    return true;
+  },
 };
 
 function infinite(value: number): Interval {

@@ -17,6 +17,10 @@ export const jsonCodec: Codec = {
   decodeText: parseJson,
   decodeBinary: parseJson,
   encodeText: encodeJson,
+  encodeBinary(value, writer): boolean {
+    writer.utf8(jsonText(value));
+    return true;
+  },
 };
 
 /** jsonb as its parsed value. */
@@ -32,6 +36,12 @@ export const jsonbCodec: Codec = {
     return parseJson(bytes, start + 1, end);
   },
   encodeText: encodeJson,
+  encodeBinary(value, writer): boolean {
+    const text = jsonText(value);
+    writer.uint8(JSONB_VERSION);
+    writer.utf8(text);
+    return true;
+  },
 };
 
 /** Whether `codec` writes JSON text, so that an array is JSON for it. */
@@ -41,6 +51,10 @@ export function isJsonCodec(codec: Codec): boolean {
 
 function parseJson(bytes: Uint8Array, start: number, end: number): unknown {
   return JSON.parse(utf8Slice(bytes, start, end));
+}
+
+function jsonText(value: unknown): string {
+  return typeof value === "string" ? value : encodeJson(value);
 }
 
 /** JSON text of a value that is not a string; a string on its own is JSON text already. */

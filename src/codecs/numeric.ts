@@ -2,6 +2,7 @@
 
 import { ValueError } from "../errors.ts";
 import { utf8Slice } from "../wire/utf8.ts";
+import type { Writer } from "../wire/writer.ts";
 import type { Codec } from "./codec.ts";
 import { readInt16 } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
@@ -22,6 +23,7 @@ export const numericCodec: Codec<string> = {
   encodeText(value): string {
     return encodeSimple(value, "a string, a number or a bigint");
   },
+  encodeBinary: encodeNumeric,
 };
 
 /** Header: digit count, weight of the first, sign, display scale; then digits in base 10000. */
@@ -53,6 +55,32 @@ function decodeNumeric(bytes: Uint8Array, start: number, end: number): string {
 
 function fourDigits(group: number): string {
   return group > 999 ? String(group) : String(group).padStart(4, "0");
+}
+
+const PLAIN = /^(-?)0*(\d*)(?:\.(\d*))?$/;
+// NUMERIC_MAX_PRECISION and more: longer ones are left to the server's input function.
+const LONGEST = 1000;
+
+/** Only strings: a number on its own is shorter as text. */
+function encodeNumeric(value: unknown, writer: Writer): boolean {
+  if (typeof value !== "string" || value.length > LONGEST) return false;
+  const match = PLAIN.exec(value);
+  if (match === null || !/\d/.test(value)) return false;
+  const [, sign, whole = "", fraction = ""] = match;
+  // Groups of four digits on both sides of the point.
+  const digits = whole.padStart(Math.ceil(whole.length / 4) * 4, "0") +
+    fraction.padEnd(Math.ceil(fraction.length / 4) * 4, "0");
+  let first = 0;
+  let last = digits.length / 4;
+  const group = (i: number): number => Number(digits.slice(i * 4, i * 4 + 4));
+  while (first < last && group(first) === 0) first++;
+  while (last > first && group(last - 1) === 0) last--;
+  writer.int16(last - first);
+  writer.int16(first === last ? 0 : Math.ceil(whole.length / 4) - 1 - first);
+  writer.int16(sign === "-" && first < last ? NEGATIVE : 0);
+  writer.int16(fraction.length);
+  for (let i = first; i < last; i++) writer.int16(group(i));
+  return true;
 }
 
 function failDigits(): never {

@@ -7,6 +7,7 @@
 
 import { ValueError } from "../errors.ts";
 import { utf8Slice } from "../wire/utf8.ts";
+import type { Writer } from "../wire/writer.ts";
 import { daysFromDate, EPOCH_MILLISECONDS, failDateStyle } from "./calendar.ts";
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
@@ -34,7 +35,25 @@ function createTimestampCodec(name: string): Codec<Date | number> {
     encodeText(value): string {
       return encodeSimple(value, "a Date or a string");
     },
+    encodeBinary: encodeTimestamp,
   };
+}
+
+// 4714-11-24 BC, the first day the server knows.
+const FIRST_MILLISECOND = -210_866_803_200_000;
+
+function encodeTimestamp(value: unknown, writer: Writer): boolean {
+  const milliseconds = value instanceof Date ? value.getTime() : NaN;
+  // Whatever the server has to refuse is refused in its own words, as text.
+  if (!(milliseconds >= FIRST_MILLISECOND)) return false;
+  // By halves, since microseconds leave the whole numbers that a double holds.
+  const seconds = Math.floor((milliseconds - EPOCH_MILLISECONDS) / 1000);
+  const rest = (milliseconds - EPOCH_MILLISECONDS - seconds * 1000) * 1000;
+  const lowProduct = (seconds >>> 0) * 1_000_000 + rest;
+  const high = Math.floor(seconds / 0x1_0000_0000) * 1_000_000 + Math.floor(lowProduct / 0x1_0000_0000);
+  writer.int32(high);
+  writer.int32(lowProduct % 0x1_0000_0000);
+  return true;
 }
 
 /** Microseconds from 2000-01-01 00:00:00. */

@@ -2,7 +2,7 @@
 
 import { utf8Slice } from "../wire/utf8.ts";
 import type { Codec } from "./codec.ts";
-import { HEX } from "./hex.ts";
+import { HEX, HEX_VALUES } from "./hex.ts";
 import { checkLength } from "./length.ts";
 import { encodeSimple } from "./text_form.ts";
 
@@ -23,4 +23,15 @@ export const uuidCodec: Codec<string> = {
   encodeText(value): string {
     return encodeSimple(value, "a string");
   },
+  encodeBinary(value, writer): boolean {
+    // The server takes braces and other groups too: that is for its text form.
+    if (typeof value !== "string" || !UUID.test(value)) return false;
+    for (let i = 0; i < 36; i += 2) {
+      if (i === 8 || i === 13 || i === 18 || i === 23) i++;
+      writer.uint8((HEX_VALUES[value.charCodeAt(i)]! << 4) | HEX_VALUES[value.charCodeAt(i + 1)]!);
+    }
+    return true;
+  },
 };
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

@@ -208,6 +208,13 @@ test("jsonb[] takes inner arrays as JSON, null as NULL and sql.json(null) as JSO
   assert.throws(() => jsonbs.encodeText([new Date(0)]), ValueError);
 });
 
+test("jsonb[] in binary", () => {
+  const start = "00000001" + "00000000" + "00000eda" + "00000001" + "00000001";
+  assert.equal(encodeBinary(jsonbs, [{ a: 1 }]), start + "00000008" + "017b2261223a317d");
+  assert.equal(encodeBinary(jsonbs, ["null"]), start + "00000005" + "016e756c6c");
+  assert.equal(encodeBinary(jsonbs, [new Json("x")]), false);
+});
+
 test("text[] survives its own text and binary form", () => {
   const alphabet = ["a", '"', "\\", ",", "{", "}", " ", "\n", "N", "U", "L", "é", "😀", ";"];
   assertProperty("text[]", 5_000, (random) => {

@@ -5,7 +5,8 @@ import { formatDate } from "../../src/codecs/text_form.ts";
 import { timeCodec, timetzCodec } from "../../src/codecs/time.ts";
 import { timestampCodec, timestamptzCodec } from "../../src/codecs/timestamp.ts";
 import { ValueError } from "../../src/errors.ts";
-import { assertCases, assertProperty, assertRefuses, decodeBinary, decodeText, hex } from "./codec_cases.ts";
+import { assertCases, assertProperty, assertRefuses, decodeBinary, decodeText } from "./codec_cases.ts";
+import { encodeBinary, hex } from "./codec_cases.ts";
 
 test("date is the server's ISO text", () => {
   assertCases(dateCodec, [
@@ -22,6 +23,24 @@ test("date is the server's ISO text", () => {
     ["infinity", "infinity", "7fffffff"],
     ["-infinity", "-infinity", "80000000"],
   ]);
+});
+
+test("a date has a binary form only as the server prints it", () => {
+  for (
+    const value of [
+      "2024-02-30",
+      "2023-02-29",
+      "2024-1-1",
+      "2024-13-01",
+      "20240101",
+      "today",
+      "0000-01-01",
+      new Date(0),
+      5,
+    ]
+  ) {
+    assert.equal(encodeBinary(dateCodec, value), false, String(value));
+  }
 });
 
 test("date in DateStyle German is read, in styles that do not name the month refused", () => {
@@ -53,7 +72,7 @@ test("time and timetz are the server's text", () => {
 test("timestamp is a Date whose UTC parts are the wall clock", () => {
   assertCases(timestampCodec, [
     [new Date("2026-08-18T01:02:03.500Z"), "2026-08-18 01:02:03.5", "0002fc469a8159e0"],
-    [new Date("1999-12-31T23:59:59.999Z"), "1999-12-31 23:59:59.999999", "ffffffffffffffff"],
+    [new Date("1999-12-31T23:59:59.999Z"), "1999-12-31 23:59:59.999", "fffffffffffffc18"],
     [new Date(-62167219200000), "0001-01-01 00:00:00 BC", "ff1fc63d1bb12000"],
     [new Date(-60589296000000), "0050-01-01 00:00:00", "ff256159fb82c000"],
     [new Date(-210866803200000), "4714-11-24 00:00:00 BC", "fd0f7cc1411fa000"],
@@ -70,10 +89,22 @@ test("timestamptz is the instant, whatever zone it is printed in", () => {
     [new Date("2026-08-18T01:02:03.500Z"), "2026-08-17 21:02:03.5-04"],
     [new Date(-63517824000000), "0044-03-15 00:00:00+00 BC", "ff1af9deec5b2000"],
     [new Date(-63517824000000), "0044-03-15 05:41:16+05:41:16 BC"],
-    [new Date(-1), "1969-12-31 23:59:59.9995+00", "fffca2fec4c81e0c"],
+    [new Date(-1), "1969-12-31 23:59:59.999+00", "fffca2fec4c81c18"],
     [new Date(8.64e15), "275760-09-13 00:00:00+00", "77e41537f0282000"],
     [Infinity, "infinity", "7fffffffffffffff"],
   ]);
+});
+
+test("microseconds are cut to the millisecond before", () => {
+  const before = [["1999-12-31 23:59:59.999999", "ffffffffffffffff"], [
+    "1999-12-31 23:59:59.9995",
+    "fffffffffffffe0c",
+  ]];
+  for (const [text, binary] of before) {
+    const expected = new Date("1999-12-31T23:59:59.999Z");
+    assert.deepStrictEqual(decodeText(timestampCodec, text!), expected);
+    assert.deepStrictEqual(decodeBinary(timestampCodec, hex(binary!)), expected);
+  }
 });
 
 test("timestamps outside the range of a Date are refused", () => {

@@ -166,6 +166,23 @@ test("numeric is its decimal text", () => {
   assertRefuses(numericCodec, ValueError, { binary: ["", "00000000", "0002 0000 0000 0002 0001"] });
 });
 
+test("numeric survives its binary form", () => {
+  assertProperty("numeric", 20_000, (random) => {
+    const digits = (most: number) =>
+      Array.from({ length: random() * most }, () => random() < 0.3 ? 0 : Math.floor(random() * 10)).join("");
+    const whole = digits(20).replace(/^0+/, "") || "0";
+    const fraction = digits(20);
+    const isZero = !/[1-9]/.test(whole + fraction);
+    const value = `${random() < 0.5 && !isZero ? "-" : ""}${whole}${fraction === "" ? "" : "." + fraction}`;
+    assert.equal(decodeBinary(numericCodec, hex(encodeBinary(numericCodec, value) as string)), value);
+  });
+  for (const value of ["", ".", "1e5", "NaN", " 1", "+1", "0x10", 1, 1n]) {
+    assert.equal(encodeBinary(numericCodec, value), false);
+  }
+  assert.equal(encodeBinary(numericCodec, "-0.00"), "0000000000000002");
+  assert.equal(encodeBinary(numericCodec, "007.5"), encodeBinary(numericCodec, "7.5"));
+});
+
 test("int8 text and binary agree", () => {
   const view = new DataView(new ArrayBuffer(8));
   assertProperty("int8", 20_000, (random) => {
