@@ -1,6 +1,6 @@
 /** What a request fails with, and the faults of a peer that breaks the protocol. */
 
-import { PipegresError, PipelineAbortedError, PostgresError, ProtocolError } from "../errors.ts";
+import { PipegresError, PipelineAbortedError, PostgresError, ProtocolError, ValueError } from "../errors.ts";
 import * as backend from "../wire/backend.ts";
 import { IDLE } from "../wire/message_types.ts";
 import * as phase from "./phase.ts";
@@ -41,6 +41,10 @@ export function copyRefused(command: string, method: string): Error {
 }
 
 export function asError(error: unknown): Error {
+  // Made anew where it is told: the stack of the one that was thrown ends inside this package.
+  if (error instanceof ValueError) {
+    return new ValueError(error.message, error.cause === undefined ? undefined : { cause: error.cause });
+  }
   return error instanceof Error ? error : new Error(String(error));
 }
 
