@@ -1,10 +1,12 @@
 /** Several statements in one round trip. */
 
+import { copyRefused } from "../engine/failures.ts";
 import { EXTENDED, type Request, SYNC_LATER } from "../engine/request.ts";
 import { PipelineAbortedError } from "../errors.ts";
 import { createRequest, execute, type Executor, throwIfFailed, trace, withSite } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { compile, type Fragment } from "./sql.ts";
+import { mend, needsMending, runMended } from "./type_loader.ts";
+import { compile, type Fragment, type Statement } from "./sql.ts";
 
 /** Options of a batch. */
 export interface BatchOptions {
@@ -15,16 +17,37 @@ export interface BatchOptions {
   readonly sync?: "one" | "each" | undefined;
 }
 
+const COPY = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*copy\b/i;
+
 /** Runs statements under one Sync; rejects when one fails. */
 export async function runAtomicBatch(executor: Executor, fragments: readonly Fragment[]): Promise<Result[]> {
   const site = executor.keepsStacks ? new Error() : undefined;
   if (fragments.length === 0) return [];
+  const statements = fragments.map(compile);
+  // In the midst of a segment the server would read what follows as copy data.
+  if (statements.some(({ text }) => COPY.test(text))) {
+    throw withSite(copyRefused("COPY", "copyFrom() or copyTo"), site);
+  }
+  const once = () => submitBatch(executor, statements);
+  let requests = await once();
+  for (let i = 0; i < requests.length; i++) {
+    const settled = requests[i]!;
+    if (!needsMending(executor, settled)) continue;
+    // A value of an unknown type keeps the whole batch from being sent: it is made again as a whole.
+    requests[i] = await mend(executor, settled, async () => (requests = await once())[i]!);
+  }
+  if (requests.some(({ failure }) => failure !== null)) throw withSite(batchError(requests), site);
+  return requests.map((request) => resultOf(request));
+}
+
+/** Links requests under one Sync; resolves with all of them settled. */
+function submitBatch(executor: Executor, statements: readonly Statement[]): Promise<Request[]> {
   const settled: Promise<Request>[] = [];
-  const requests = fragments.map((fragment) => {
+  const requests = statements.map((statement) => {
     let request!: Request;
     settled.push(
       new Promise((resolve) =>
-        request = createRequest(executor, EXTENDED, compile(fragment), executor.types.objects, resolve)
+        request = createRequest(executor, EXTENDED, statement, executor.types.objects, resolve)
       ),
     );
     return request;
@@ -37,9 +60,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
     request.sync = SYNC_LATER;
   });
   executor.submit(requests[0]!);
-  await Promise.all(settled);
-  if (requests.some(({ failure }) => failure !== null)) throw withSite(batchError(requests), site);
-  return requests.map((request) => resultOf(request));
+  return Promise.all(settled);
 }
 
 /** Runs statements with a Sync each; resolves with what became of each. */
@@ -48,9 +69,13 @@ export async function runSettledBatch(
   fragments: readonly Fragment[],
 ): Promise<PromiseSettledResult<Result>[]> {
   const site = executor.keepsStacks ? new Error() : undefined;
+  const run = (fragment: Fragment) => {
+    const statement = compile(fragment);
+    return runMended(executor, () => execute(executor, EXTENDED, statement, executor.types.objects));
+  };
   return await Promise.allSettled(
     fragments.map((fragment) =>
-      execute(executor, EXTENDED, compile(fragment), executor.types.objects).then((request) => {
+      run(fragment).then((request) => {
         throwIfFailed(request, site);
         return resultOf<Row>(request);
       })

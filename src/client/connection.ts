@@ -9,7 +9,7 @@ import { DESCRIBE, type Request } from "../engine/request.ts";
 import { losesStacks } from "../transport/select.ts";
 import { IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
 import { createRequest, type Executor, throwIfFailed } from "./executor.ts";
-import { Types } from "./planner.ts";
+import { Types } from "./types.ts";
 import { PreparedStatement } from "./prepared_statement.ts";
 import { Queryable } from "./queryable.ts";
 import { FlushSource } from "./row_stream.ts";

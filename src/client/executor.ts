@@ -4,7 +4,7 @@ import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import { Request, type RowPlanner } from "../engine/request.ts";
 import { bindParameters } from "./parameters.ts";
-import type { Types } from "./planner.ts";
+import type { Types } from "./types.ts";
 import type { BatchSource } from "./row_stream.ts";
 import type { Statement } from "./sql.ts";
 

@@ -7,6 +7,7 @@ import { createRequest, type Executor, type QueryOptions, throwIfFailed, trace, 
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
+import { loadFieldTypes, runMended } from "./type_loader.ts";
 
 /** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
 export class PreparedStatement implements AsyncDisposable {
@@ -31,18 +32,7 @@ export class PreparedStatement implements AsyncDisposable {
    */
   async query<T = Row>(values: readonly unknown[] = [], options: QueryOptions = {}): Promise<Result<T>> {
     const site = this.#executor.keepsStacks ? new Error() : undefined;
-    const request = await new Promise<Request>((resolve) => {
-      const made = this.#request(EXTENDED, values, resolve);
-      if (options.pipeline === false) made.alone = true;
-      trace(made, options.label);
-      if (options.signal?.aborted) {
-        made.aborted = true;
-        made.fail(() => options.signal!.reason as Error);
-        return made.settle();
-      }
-      watch(this.#executor, made, options, () => resolve(made));
-      this.#executor.submit(made);
-    });
+    const request = await runMended(this.#executor, () => this.#execute(values, options));
     throwIfFailed(request, site);
     return resultOf(request);
   }
@@ -56,7 +46,8 @@ export class PreparedStatement implements AsyncDisposable {
   stream<T = Row>(values: readonly unknown[] = [], options: { readonly batch?: number } = {}): RowStream<T> {
     const site = this.#executor.keepsStacks ? new Error() : undefined;
     const batch = checkBatch(options.batch);
-    return new RowStream<T>(() => {
+    return new RowStream<T>(async () => {
+      await loadFieldTypes(this.#executor, this.#statement);
       const request = this.#request(STREAM, values, () => {});
       request.maxRows = batch;
       return this.#executor.openStream(request, site);
@@ -82,6 +73,21 @@ export class PreparedStatement implements AsyncDisposable {
   /** Same as {@linkcode close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  #execute(values: readonly unknown[], options: QueryOptions): Promise<Request> {
+    return new Promise<Request>((resolve) => {
+      const made = this.#request(EXTENDED, values, resolve);
+      if (options.pipeline === false) made.alone = true;
+      trace(made, options.label);
+      if (options.signal?.aborted) {
+        made.aborted = true;
+        made.fail(() => options.signal!.reason as Error);
+        return made.settle();
+      }
+      watch(this.#executor, made, options, () => resolve(made));
+      this.#executor.submit(made);
+    });
   }
 
   #request(kind: number, values: readonly unknown[], onSettled: (request: Request) => void): Request {

@@ -18,8 +18,10 @@ import {
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
 import { compile, Fragment } from "./sql.ts";
-import { DESCRIBE, EXTENDED, type Request, type RowPlanner, STREAM } from "../engine/request.ts";
+import { DESCRIBE, EXTENDED, type Request, STREAM } from "../engine/request.ts";
 import { ValueError } from "../errors.ts";
+import { prepareTypes, runMended } from "./type_loader.ts";
+import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
 export interface Description {
@@ -34,7 +36,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   readonly #executor: Executor;
   readonly #site: Error | undefined;
   #options: QueryOptions | undefined = undefined;
-  #ran: { readonly planner: RowPlanner; readonly request: Promise<Request> } | undefined = undefined;
+  #ran: { readonly shape: RowShape; readonly request: Promise<Request> } | undefined = undefined;
 
   /** Use the `sql` tag of a connection or a pool. */
   constructor(executor: Executor, strings: readonly string[], values: readonly unknown[]) {
@@ -77,7 +79,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * @throws {ValueError} when there is no row, or more than one
    */
   async one(): Promise<T> {
-    const { rows } = await this.#settled(this.#executor.types.objects);
+    const { rows } = await this.#settled("object");
     if (rows.length !== 1) throw withSite(failCount("exactly one row", rows.length), this.#site);
     return rows[0] as T;
   }
@@ -88,7 +90,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * @throws {ValueError} when there is more than one row
    */
   async maybeOne(): Promise<T | undefined> {
-    const { rows } = await this.#settled(this.#executor.types.objects);
+    const { rows } = await this.#settled("object");
     if (rows.length > 1) throw withSite(failCount("at most one row", rows.length), this.#site);
     return rows[0] as T | undefined;
   }
@@ -99,7 +101,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * @throws {ValueError} when there is no row or more than one, or no column
    */
   async scalar(): Promise<T> {
-    const { rows } = await this.#settled(this.#executor.types.arrays);
+    const { rows } = await this.#settled("array");
     if (rows.length !== 1) throw withSite(failCount("exactly one row", rows.length), this.#site);
     const row = rows[0] as unknown[];
     if (row.length === 0) throw withSite(new ValueError("Expected a column, received none"), this.#site);
@@ -108,12 +110,12 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
 
   /** Runs the query; resolves with rows, count, command, fields and notices. */
   async result(): Promise<Result<T>> {
-    return resultOf(await this.#settled(this.#executor.types.objects));
+    return resultOf(await this.#settled("object"));
   }
 
   /** Runs the query; resolves with rows as arrays in column order, columns of one name all kept. */
   async arrays<A extends unknown[] = unknown[]>(): Promise<A[]> {
-    const { rows } = await this.#settled(this.#executor.types.arrays);
+    const { rows } = await this.#settled("array");
     return rows as A[];
   }
 
@@ -126,9 +128,11 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   stream(options: { readonly batch?: number } = {}): RowStream<T> {
     const batch = checkBatch(options.batch);
     const executor = this.#executor;
-    return new RowStream<T>(() => {
+    return new RowStream<T>(async () => {
       this.#options?.signal?.throwIfAborted();
-      const request = createRequest(executor, STREAM, compile(this), executor.types.objects, () => {});
+      const statement = compile(this);
+      await prepareTypes(executor, statement);
+      const request = createRequest(executor, STREAM, statement, executor.types.objects, () => {});
       request.maxRows = batch;
       trace(request, this.#options?.label);
       if (this.#options?.pipeline === false) request.alone = true;
@@ -158,16 +162,13 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   }
 
   async #rows(): Promise<T[]> {
-    const { rows } = await this.#settled(this.#executor.types.objects);
+    const { rows } = await this.#settled("object");
     return rows as T[];
   }
 
-  async #settled(planner: RowPlanner): Promise<Request> {
-    this.#ran ??= {
-      planner,
-      request: execute(this.#executor, EXTENDED, compile(this), planner, this.#options),
-    };
-    if (this.#ran.planner !== planner) {
+  async #settled(shape: RowShape): Promise<Request> {
+    this.#ran ??= { shape, request: this.#run(shape) };
+    if (this.#ran.shape !== shape) {
       throw withSite(
         new ValueError(
           "Cannot give the rows in another shape: a query runs once, and its rows have been made",
@@ -178,6 +179,20 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
     const request = await this.#ran.request;
     throwIfFailed(request, this.#site);
     return request;
+  }
+
+  #run(shape: RowShape): Promise<Request> {
+    const statement = compile(this);
+    return runMended(this.#executor, () => {
+      const { objects, arrays } = this.#executor.types;
+      return execute(
+        this.#executor,
+        EXTENDED,
+        statement,
+        shape === "object" ? objects : arrays,
+        this.#options,
+      );
+    });
   }
 }
 

@@ -5,6 +5,7 @@ import { type BatchOptions, runAtomicBatch, runSettledBatch } from "./batch.ts";
 import { execute, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
+import { mendResults, runMended } from "./type_loader.ts";
 import { checkText, type Fragment, helpers, type SqlHelpers } from "./sql.ts";
 
 /** A template tag that makes queries of this session, with the helpers of `sql`. */
@@ -47,7 +48,11 @@ export class Queryable {
     const executor = this.#executor;
     const site = executor.keepsStacks ? new Error() : undefined;
     checkText(text);
-    const request = await execute(executor, EXTENDED, { text, values }, executor.types.objects, options);
+    const statement = { text, values };
+    const request = await runMended(
+      executor,
+      () => execute(executor, EXTENDED, statement, executor.types.objects, options),
+    );
     throwIfFailed(request, site);
     return resultOf(request);
   }
@@ -67,6 +72,7 @@ export class Queryable {
     const site = executor.keepsStacks ? new Error() : undefined;
     checkText(text);
     const request = await execute(executor, SIMPLE, { text, values: [] }, executor.types.objects, options);
+    if (executor.types.concerns(request)) await mendResults(executor, request);
     throwIfFailed(request, site);
     return resultsOf(request);
   }

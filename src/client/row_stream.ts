@@ -199,7 +199,7 @@ export class PortalSource implements BatchSource {
 
 /** Rows one by one, from batches. Concurrent calls of `next` are answered in order. */
 export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefined>, AsyncDisposable {
-  readonly #open: () => BatchSource;
+  readonly #open: () => Promise<BatchSource>;
   #source: BatchSource | undefined = undefined;
   #batch: unknown[] = [];
   #at: number = 0;
@@ -208,7 +208,7 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
   #turn: Promise<unknown> | undefined = undefined;
 
   /** Use `stream()` of a query. The first `next` calls `open`, which starts it. */
-  constructor(open: () => BatchSource) {
+  constructor(open: () => Promise<BatchSource>) {
     this.#open = open;
   }
 
@@ -281,7 +281,7 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
     }
     if (this.#done) return undefined;
     try {
-      this.#source ??= this.#open();
+      this.#source ??= await this.#open();
       const rows = await this.#source.next();
       if (rows === undefined) this.#done = true;
       return rows;

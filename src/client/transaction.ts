@@ -21,7 +21,7 @@ import {
 import { PipegresError, PostgresError } from "../errors.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { chainObserver, type Executor } from "./executor.ts";
-import type { Types } from "./planner.ts";
+import type { Types } from "./types.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 
 /** How a transaction runs. */

@@ -8,10 +8,11 @@
 import { ValueError } from "../errors.ts";
 import type { Writer } from "../wire/writer.ts";
 import type { Codec, FormatCode, Oid } from "./codec.ts";
-import { ArrayValue, Json, Typed } from "./parameter.ts";
+import { ArrayValue, isAmbiguous, Json, Typed } from "./parameter.ts";
 import type { Registry } from "./registry.ts";
 import { lowerFirst } from "./row_decoder.ts";
 import { describeValue, failType, textForm } from "./text_form.ts";
+import { UnknownTypeError } from "./unknown_type.ts";
 
 /** Bind counts parameters in an unsigned Int16. */
 const MOST_PARAMETERS = 65_535;
@@ -42,6 +43,7 @@ export function encodeParameters(
   let nulls = 0;
   for (let i = 0; i < count; i++) {
     const codec = codecOf(values[i], types === null ? 0 : types[i]!, registry, i);
+    if (codec === undefined) checkKnown(values[i], types, i);
     codecs.push(codec);
     if (values[i] === null) nulls++;
     else if (mayBeBinary(values[i], codec)) binary++;
@@ -116,6 +118,18 @@ function codecOf(value: unknown, type: Oid, registry: Registry, i: number): Code
   if (type !== 0) return registry.codecFor(type);
   const declared = declaredType(value, registry, i);
   return declared === 0 ? undefined : registry.codecFor(declared);
+}
+
+/** A value whose text depends on the type cannot be sent to one that is not known. */
+function checkKnown(value: unknown, types: readonly Oid[] | null, i: number): void {
+  const type = types?.[i] ?? 0;
+  const plain = value instanceof Typed ? value.value : value;
+  if (type === 0 || !isAmbiguous(plain)) return;
+  throw new UnknownTypeError(
+    `Cannot encode parameter $${i + 1} of the type with OID ${type}, which is not known: received ` +
+      `${describeValue(plain)}; say what it is by sql.typed, sql.array or sql.json, or send its text`,
+    type,
+  );
 }
 
 /** Whether to try the binary form. */

@@ -42,7 +42,7 @@ export function copyRefused(command: string, method: string): Error {
 
 export function asError(error: unknown): Error {
   // Made anew where it is told: the stack of the one that was thrown ends inside this package.
-  if (error instanceof ValueError) {
+  if (error instanceof ValueError && error.constructor === ValueError) {
     return new ValueError(error.message, error.cause === undefined ? undefined : { cause: error.cause });
   }
   return error instanceof Error ? error : new Error(String(error));

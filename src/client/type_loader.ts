@@ -1,0 +1,222 @@
+/**
+ * Looks types up in pg_type that the registry does not know: enums, domains, composites, ranges, extensions' types and
+ * arrays of them. A look-up that fails breaks no query: the values stay text.
+ */
+
+import type { TypeDescription, TypeKind } from "../codecs/registry.ts";
+import { UnknownTypeError } from "../codecs/unknown_type.ts";
+import { DESCRIBE, EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
+import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
+import { ValueError } from "../errors.ts";
+import type { Field } from "../wire/backend.ts";
+import { execute, type Executor } from "./executor.ts";
+import type { Statement } from "./sql.ts";
+import type { UnknownColumns } from "./types.ts";
+
+// typcategory A alone is not enough: a user may give it to any type.
+const LOOK_UP = `
+select t.oid, t.typname,
+  case when t.typelem <> 0 and t.typinput = 'pg_catalog.array_in'::regproc then 'A' else t.typtype end,
+  t.typelem, e.typdelim, t.typbasetype, r.rngsubtype,
+  (select m.rngtypid from pg_catalog.pg_range m where m.rngmultitypid = t.oid),
+  (select pg_catalog.array_agg(a.attname::text order by a.attnum) from pg_catalog.pg_attribute a
+    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
+  (select pg_catalog.array_agg(a.atttypid order by a.attnum) from pg_catalog.pg_attribute a
+    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped)
+from pg_catalog.pg_type t
+left join pg_catalog.pg_type e on e.oid = t.typelem
+left join pg_catalog.pg_range r on r.rngtypid = t.oid
+where t.oid = any($1::oid[])`;
+
+type TypeRow = [
+  oid: number,
+  name: string,
+  kind: string,
+  element: number,
+  delimiter: string | null,
+  base: number,
+  subtype: number | null,
+  range: number | null,
+  attributeNames: string[] | null,
+  attributeTypes: number[] | null,
+];
+
+const KINDS: Readonly<Record<string, TypeKind>> = {
+  A: "array",
+  b: "base",
+  c: "composite",
+  d: "domain",
+  e: "enum",
+  m: "multirange",
+  p: "pseudo",
+  r: "range",
+};
+
+// A type's parts have parts: deeper nesting than this is no accident.
+const MOST_ROUNDS = 16;
+
+/** Learns types and what they are made of; false when the server could not be asked. */
+export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<boolean> {
+  const { types } = executor;
+  let wanted = oids.filter((oid) => types.isUnknown(oid));
+  const descriptions: TypeDescription[] = [];
+  const asked: number[] = [];
+  for (let round = 0; wanted.length > 0 && round < MOST_ROUNDS; round++) {
+    // Given as text the array needs no description, and the look-up one round trip.
+    const statement = { text: LOOK_UP, values: [`{${wanted.join()}}`] };
+    const request = await execute(executor, EXTENDED, statement, types.arrays);
+    if (request.failure !== null) return false;
+    const found = (request.rows as TypeRow[]).map(describeType);
+    asked.push(...wanted);
+    descriptions.push(...found);
+    wanted = [...new Set(found.flatMap(partsOf))].filter((oid) =>
+      types.isUnknown(oid) && !asked.includes(oid)
+    );
+  }
+  types.learn(asked, descriptions);
+  return true;
+}
+
+function describeType(row: TypeRow): TypeDescription {
+  const [oid, name, kind, element, delimiter, base, subtype, range, attributeNames, attributeTypes] = row;
+  return {
+    oid,
+    name,
+    kind: KINDS[kind] ?? "base",
+    ...(kind === "A" ? { element, delimiter: delimiter ?? "," } : {}),
+    ...(kind === "d" ? { base } : {}),
+    ...(kind === "r" && subtype !== null ? { subtype } : {}),
+    ...(kind === "m" && range !== null ? { range } : {}),
+    ...(kind === "c"
+      ? {
+        attributes: (attributeNames ?? []).map((each, i) => ({ name: each, typeOid: attributeTypes![i]! })),
+      }
+      : {}),
+  };
+}
+
+function partsOf(type: TypeDescription): number[] {
+  const parts = [
+    type.element,
+    type.base,
+    type.subtype,
+    type.range,
+    ...(type.attributes ?? []).map((each) => each.typeOid),
+  ];
+  return parts.filter((oid) => oid !== undefined && oid !== 0) as number[];
+}
+
+/** Runs a request, and mends it where types were not known. */
+export async function runMended(executor: Executor, once: () => Promise<Request>): Promise<Request> {
+  const request = await once();
+  return needsMending(executor, request) ? await mend(executor, request, once) : request;
+}
+
+/** Whether {@linkcode mend} may have something to do. */
+export function needsMending(executor: Executor, request: Request): boolean {
+  return request.failure === null ? executor.types.concerns(request) : request.serverError === null;
+}
+
+/**
+ * Mends a settled request where types were not known: a parameter that could not be encoded is looked up and the
+ * request made again, rows that hold text are decoded.
+ *
+ * @param again runs the statement once more
+ */
+export async function mend(
+  executor: Executor,
+  request: Request,
+  again: () => Promise<Request>,
+): Promise<Request> {
+  let settled = request;
+  for (let round = 0; settled.failure !== null && !settled.aborted && round < MOST_ROUNDS; round++) {
+    const error = settled.failure();
+    // Nothing was executed: after the look-up it may be.
+    if (!(error instanceof UnknownTypeError) || !executor.types.isUnknown(error.oid)) return settled;
+    if (!await loadTypes(executor, [error.oid])) return settled;
+    settled = await again();
+  }
+  if (settled.failure === null) await mendResults(executor, settled);
+  return settled;
+}
+
+/** Decodes what a settled request's rows hold as text because types were not known. */
+export async function mendResults(executor: Executor, request: Request): Promise<void> {
+  const results: readonly StatementResult[] = request.results ?? [request];
+  for (const { fields, rows } of results) await mendRows(executor, request, fields, rows);
+}
+
+/**
+ * Learns the types of a statement that is to be streamed: while its rows come nothing can be looked up on the same
+ * connection. Costs a description the first time only, and only where that is not cached.
+ */
+export async function prepareTypes(executor: Executor, statement: Statement): Promise<void> {
+  const { types } = executor;
+  if (types.prepared.has(statement.text)) return;
+  const request = await execute(
+    executor,
+    DESCRIBE,
+    { text: statement.text, values: statement.values },
+    types.objects,
+  );
+  // What is wrong with the statement shows when it runs.
+  if (request.failure !== null) return;
+  await loadFieldTypes(executor, request.statement!);
+  types.notePrepared(statement.text);
+}
+
+/** Learns the types of a described statement's parameters and columns. */
+export async function loadFieldTypes(
+  executor: Executor,
+  statement: Pick<PreparedDescription, "parameterTypes" | "fields">,
+): Promise<void> {
+  const oids = [...statement.parameterTypes ?? [], ...(statement.fields ?? []).map(({ typeOid }) => typeOid)];
+  await loadTypes(executor, oids);
+}
+
+async function mendRows(
+  executor: Executor,
+  request: Request,
+  fields: readonly Field[] | null,
+  rows: readonly unknown[],
+): Promise<void> {
+  const unknown = executor.types.unknownColumns(fields);
+  if (unknown === undefined || rows.length === 0) return;
+  await loadTypes(executor, unknown.columns.map((column) => fields![column]!.typeOid));
+  try {
+    for (const column of unknown.columns) decodeColumn(executor, fields!, column, unknown, rows);
+  } catch (error) {
+    request.fail(() => error as Error);
+  }
+}
+
+const encoder: TextEncoder = new TextEncoder();
+
+function decodeColumn(
+  executor: Executor,
+  fields: readonly Field[],
+  column: number,
+  { shape }: UnknownColumns,
+  rows: readonly unknown[],
+): void {
+  const { name, typeOid } = fields[column]!;
+  const codec = executor.types.registry.codecFor(typeOid);
+  if (codec === undefined) return;
+  const key = shape === "array" ? column : name;
+  // Of columns with one name the last is in the row.
+  if (shape === "object" && fields.findLastIndex((field) => field.name === name) !== column) return;
+  for (const row of rows as Record<string | number, unknown>[]) {
+    const text = row[key];
+    if (typeof text !== "string") continue;
+    const bytes = encoder.encode(text);
+    let value: unknown;
+    try {
+      value = codec.decodeText(bytes, 0, bytes.length);
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ValueError(`Cannot decode column "${name}" of type ${codec.name}: ${reason}`, { cause });
+    }
+    // An assignment to `__proto__` would set the prototype.
+    Object.defineProperty(row, key, { value, enumerable: true, configurable: true, writable: true });
+  }
+}
