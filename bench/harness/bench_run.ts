@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { findRuntime, type Runtime } from "../../scripts/runtimes.ts";
 import { killChildren } from "./child_process.ts";
 import type { Driver } from "./driver.ts";
-import { driftOf, marksOf, percent } from "./gates.ts";
+import { driftOf, floorMismatches, marksOf, percent } from "./gates.ts";
 import { listDrivers } from "./lists.ts";
 import { type ListedScenario, measureControl, measureScenario, type Setting } from "./measure.ts";
 import { type RunOptions, selectNames } from "./options.ts";
@@ -20,6 +20,7 @@ import {
   installPackages,
   prepareServer,
 } from "./surroundings.ts";
+import { FLOOR, OURS } from "./summary.ts";
 import { terminalTable } from "./tables.ts";
 
 const RESULTS = fileURLToPath(new URL("../results", import.meta.url));
@@ -116,6 +117,7 @@ class Run {
           excluded: excluded.map(({ scenario, driver, runtime, status, reason }) =>
             `${status} in ${scenario}: ${driver} on ${runtime} ${reason}`
           ),
+          mismatches: floorMismatches(this.measurements, OURS, FLOOR),
           rounds: options.rounds,
         }),
       };

@@ -1,7 +1,7 @@
 /** What stands between a measurement and its publication. Pure functions, so that tests can break each on purpose. */
 
 import type { Answer } from "./answers.ts";
-import type { Control, Mark } from "./results.ts";
+import type { Control, Mark, Measurement } from "./results.ts";
 
 /** An answer and who gave it. */
 export interface GivenAnswer {
@@ -70,6 +70,31 @@ export function driftOf(control: Control): number {
   return Number.isFinite(drift) ? drift : Infinity;
 }
 
+/** How far the floor's bytes may be from ours: 0.02 is 2 %. */
+const FLOOR_TOLERANCE = 0.02;
+
+/** Where the floor does not send or get what `ours` does, so that it is no floor for it. */
+export function floorMismatches(measurements: readonly Measurement[], ours: string, floor: string): string[] {
+  const found: string[] = [];
+  for (const own of measurements) {
+    if (own.driver !== ours || own.network === null || own.status !== "measured") continue;
+    const low = measurements.find(({ driver, scenario, point, runtime, status }) =>
+      driver === floor && scenario === own.scenario && point === own.point && runtime === own.runtime &&
+      status === "measured"
+    );
+    if (!low?.network) continue;
+    for (const way of ["sent", "received"] as const) {
+      const [a, b] = [low.network[way], own.network[way]];
+      if (Math.abs(a - b) > FLOOR_TOLERANCE * Math.max(a, b)) {
+        found.push(
+          `${own.scenario} on ${own.runtime}: ${floor} ${way} ${a} bytes an operation, ${ours} ${b}`,
+        );
+      }
+    }
+  }
+  return found;
+}
+
 /** What gates look at besides answers. */
 export interface Circumstances {
   readonly control: Control | null;
@@ -81,6 +106,8 @@ export interface Circumstances {
   readonly debugServer: boolean;
   /** Competitors that were excluded or failed, with the reason. */
   readonly excluded: readonly string[];
+  /** Where the floor is none. */
+  readonly mismatches: readonly string[];
   /** Whether `--quick` or few rounds make intervals wide. */
   readonly rounds: number;
 }
@@ -91,7 +118,7 @@ const MIN_ROUNDS = 6;
 /** All marks that a run deserves. */
 export function marksOf(circumstances: Circumstances): Mark[] {
   const marks: Mark[] = [];
-  const { control, driftLimit, dirty, debugServer, excluded, rounds } = circumstances;
+  const { control, driftLimit, dirty, debugServer, excluded, mismatches, rounds } = circumstances;
   if (control === null) {
     marks.push({ kind: "NOT PUBLISHABLE", text: "the run was broken off before its control was repeated" });
   } else if (!(driftOf(control) <= driftLimit)) {
@@ -110,7 +137,7 @@ export function marksOf(circumstances: Circumstances): Mark[] {
   if (debugServer) {
     marks.push({ kind: "NOT PUBLISHABLE", text: "the server is a debug build (debug_assertions is on)" });
   }
-  for (const reason of excluded) marks.push({ kind: "note", text: reason });
+  for (const reason of [...excluded, ...mismatches]) marks.push({ kind: "note", text: reason });
   if (rounds < MIN_ROUNDS) {
     marks.push({ kind: "note", text: `${rounds} rounds only: intervals are the extremes of the rounds` });
   }

@@ -79,7 +79,10 @@ function markdownTable(rows: readonly (readonly string[])[]): string {
 /** CPU of every driver in every scenario, with the ratio to ours. */
 function overview(groups: readonly Group[], results: Results): string {
   const drivers = results.drivers.map(({ name }) => name).filter((name) =>
-    groups.some(({ summaries }) => summaries.some(({ measurement }) => measurement.driver === name))
+    groups.some(({ summaries, missing }) =>
+      summaries.some(({ measurement }) => measurement.driver === name) ||
+      missing.some(({ driver, status }) => driver === name && status !== "unsupported")
+    )
   );
   const rows = groups.map((group) => [
     group.scenario,

@@ -5,10 +5,10 @@
  */
 
 import { createRegistry } from "../../src/codecs/registry.ts";
+import { createRowDecoder, resultFormats } from "../../src/codecs/row_decoder.ts";
 import { bindParameters } from "../../src/client/parameters.ts";
-import { Types } from "../../src/client/planner.ts";
 import { Engine } from "../../src/engine/engine.ts";
-import { EXTENDED, Request, SIMPLE } from "../../src/engine/request.ts";
+import { EXTENDED, Request, type RowPlanner, SIMPLE } from "../../src/engine/request.ts";
 import { Session } from "../../src/engine/session.ts";
 import { Framer } from "../../src/wire/framer.ts";
 import { Writer } from "../../src/wire/writer.ts";
@@ -49,7 +49,11 @@ const FIRST_ANSWER = join([PARSE_COMPLETE, PARAMETERS, FIELDS, BIND_COMPLETE, TE
 const ANSWER = join([BIND_COMPLETE, ROW, COMPLETE, READY]);
 const SIMPLE_ANSWER = join([FIELDS, TEXT_ROW, COMPLETE, READY]);
 
-const types = new Types(createRegistry());
+const registry = createRegistry();
+const planner: RowPlanner = {
+  plan: (fields) => createRowDecoder(fields, registry, "object"),
+  formats: (fields) => resultFormats(fields, registry),
+};
 
 function createEngine(): Engine {
   const events = { onNotice() {}, onNotification() {}, onParameterStatus() {} };
@@ -65,7 +69,7 @@ function onSettled(request: Request): void {
 }
 
 function submit(engine: Engine, kind: number, values: readonly unknown[]): void {
-  engine.submit(new Request(kind, TEXT, bindParameters(values, types.registry), types.objects, onSettled));
+  engine.submit(new Request(kind, TEXT, bindParameters(values, registry), planner, onSettled));
 }
 
 const mitata = await loadMitata();

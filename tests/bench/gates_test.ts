@@ -5,11 +5,13 @@ import {
   type Circumstances,
   compareAnswers,
   driftOf,
+  floorMismatches,
   type GivenAnswer,
   isPublishable,
   marksOf,
 } from "../../bench/harness/gates.ts";
 import type { Rows } from "../../bench/harness/driver.ts";
+import { measurement } from "./sample_results.ts";
 
 const EXPECTED = { rows: 2, columns: ["n", "t"] };
 const RIGHT = [{ n: 1, t: "a" }, { n: 2, t: "b" }];
@@ -78,6 +80,7 @@ const CALM: Circumstances = {
   dirty: [],
   debugServer: false,
   excluded: [],
+  mismatches: [],
   rounds: 15,
 };
 
@@ -124,4 +127,14 @@ test("marksOf() notes exclusions and few rounds without forbidding", () => {
   const marks = marksOf({ ...CALM, excluded: ["excluded in simple: x"], rounds: 3 });
   assert.deepEqual(marks.map(({ kind }) => kind), ["note", "note"]);
   assert.ok(isPublishable(marks));
+});
+
+test("floorMismatches() tells where the floor sends less than we do", () => {
+  const ours = measurement("pipegres", [10], { network: { sent: 100, received: 200 } });
+  const honest = measurement("floor", [5], { network: { sent: 101, received: 199 } });
+  const cheap = measurement("floor", [5], { network: { sent: 60, received: 200 } });
+  assert.deepEqual(floorMismatches([ours, honest], "pipegres", "floor"), []);
+  assert.deepEqual(floorMismatches([ours, cheap], "pipegres", "floor"), [
+    "simple on node: floor sent 60 bytes an operation, pipegres 100",
+  ]);
 });
