@@ -7,7 +7,7 @@
  */
 
 import { Engine, type EngineEvents } from "../engine/engine.ts";
-import { SUSPENDED } from "../engine/phase.ts";
+import { CLOSE_TARGET, SUSPENDED } from "../engine/phase.ts";
 import type { Request } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
@@ -24,6 +24,9 @@ import { StartupReader } from "./startup_reader.ts";
 
 /** Milliseconds for a server to take a CancelRequest and to answer what it cancelled. */
 const CANCEL_TIMEOUT = 5_000;
+
+/** Milliseconds after which a cancel without effect is sent again; doubled each time. */
+const CANCEL_PAUSE = 100;
 
 /** Milliseconds that a server may take to report its own time-out. */
 const GRACE = 5_000;
@@ -172,9 +175,9 @@ export class ServerConnection {
    */
   giveUp(request: Request): void {
     if (request.settled) return;
-    // The server waits for the consumer: it would take no notice of a cancel.
-    if (request.phase === SUSPENDED) return this.finish(request);
     if (this.#line.withdraw(request) || this.#engine!.withdraw(request)) return request.settle();
+    // The server waits for the consumer of a stream: it has to be told of its end.
+    if (request.phase === SUSPENDED) this.finish(request);
     this.#cancel(request);
   }
 
@@ -183,40 +186,51 @@ export class ServerConnection {
     engine.block();
     await this.#until(() => request.settled || engine.isAnswering(request));
     const limit = new AbortController();
-    const timer = setTimeout(() => limit.abort(), CANCEL_TIMEOUT);
-    const keyData = engine.session.keyData;
-    try {
-      if (!request.settled && keyData !== undefined) {
-        await sendCancelRequest(this.#factory, this.host, keyData, limit.signal);
-      }
-    } catch {
-      // Whether it was taken shows in the answer, or in none.
+    const timer = setTimeout(() => {
+      limit.abort();
+      this.#tellWatchers();
+    }, CANCEL_TIMEOUT);
+    // A cancel that meets the server between two messages is lost: it is sent again.
+    for (let pause = CANCEL_PAUSE; !request.settled && !limit.signal.aborted; pause *= 2) {
+      if (request.phase !== CLOSE_TARGET) await this.#sendCancel(limit.signal);
+      await this.#until(() => request.settled || limit.signal.aborted, pause);
     }
-    await this.#untilWithin(() => request.settled, limit.signal);
     clearTimeout(timer);
-    if (!request.settled) this.destroy(cancelUnanswered);
+    // A cancel that is still on its way would hit whoever is next.
+    if (!request.settled || limit.signal.aborted) this.destroy(cancelUnanswered);
     engine.unblock();
     this.#flush();
   }
 
-  #until(condition: () => boolean): Promise<void> {
-    if (condition()) return Promise.resolve();
-    return new Promise((resolve) => {
-      const watcher = () => {
-        if (!condition()) return;
+  async #sendCancel(signal: AbortSignal): Promise<void> {
+    const { keyData } = this.#engine!.session;
+    if (keyData === undefined) return;
+    try {
+      await sendCancelRequest(this.#factory, this.host, keyData, signal);
+    } catch {
+      // Whether it was taken shows in the answer, or in none.
+    }
+  }
+
+  #tellWatchers(): void {
+    for (const watcher of [...this.#watchers]) watcher();
+  }
+
+  /** Resolves when the condition holds, or after that many milliseconds. */
+  async #until(condition: () => boolean, milliseconds?: number): Promise<void> {
+    if (condition()) return;
+    await new Promise<void>((resolve) => {
+      const done = () => {
+        clearTimeout(timer);
         this.#watchers.delete(watcher);
         resolve();
       };
+      const watcher = () => {
+        if (condition()) done();
+      };
+      const timer = milliseconds === undefined ? undefined : setTimeout(done, milliseconds);
       this.#watchers.add(watcher);
     });
-  }
-
-  async #untilWithin(condition: () => boolean, limit: AbortSignal): Promise<void> {
-    if (limit.aborted) return;
-    const passed = new Promise<void>((resolve) =>
-      limit.addEventListener("abort", () => resolve(), { once: true })
-    );
-    await Promise.race([this.#until(condition), passed]);
   }
 
   /**
@@ -299,7 +313,7 @@ export class ServerConnection {
     }
     if (this.#engine!.doomed) return this.#transport.close();
     this.#flush();
-    if (this.#watchers.size > 0) { for (const watcher of [...this.#watchers]) watcher(); }
+    if (this.#watchers.size > 0) this.#tellWatchers();
     if (this.#whenIdle !== undefined && this.load === 0) this.#whenIdle();
   }
 
@@ -311,7 +325,7 @@ export class ServerConnection {
     else if (this.#closing) this.#engine!.abandon(closedError);
     else this.#engine!.receiveEnd(cause);
     if (this.#engine !== undefined) this.#line.dissolve();
-    for (const watcher of [...this.#watchers]) watcher();
+    this.#tellWatchers();
     this.#whenIdle?.();
     for (const resolve of this.#whenEnded) resolve();
     this.#whenEnded = [];

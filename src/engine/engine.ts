@@ -281,6 +281,7 @@ export class Engine {
     const inFlight = this.#pipeline.inFlight;
     let culprit = request;
     try {
+      if (request.aborted) throw request.failure!();
       this.#writer.writeExecution(request, request.statement!);
       for (let next = request.next; next !== null; next = next.next) {
         culprit = next;

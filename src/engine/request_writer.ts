@@ -72,7 +72,9 @@ export class RequestWriter {
   writeCopyFail(request: Request): void {
     frontend.writeCopyFail(this.#writer, "no data is given to a plain query");
     // While it copies in, the server ignores the Sync that came behind Execute.
-    if (request.kind !== SIMPLE) frontend.writeSync(this.#writer);
+    if (request.kind === SIMPLE) return;
+    frontend.writeSync(this.#writer);
+    request.segmentEnd = true;
   }
 
   /** A Bind that cannot succeed: makes the server roll back the implicit transaction of a segment. */

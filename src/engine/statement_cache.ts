@@ -127,8 +127,8 @@ export class StatementCache {
     if (this.#statements.get(statement.key) === statement) this.#statements.delete(statement.key);
   }
 
-  /** Forgets all: the server has. */
+  /** Forgets all that are described: the server has. The others' Parse comes behind what made it forget. */
   clear(): void {
-    this.#statements.clear();
+    for (const statement of this.#statements.values()) if (statement.described) this.forget(statement);
   }
 }

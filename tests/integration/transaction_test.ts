@@ -65,8 +65,9 @@ test("a statement that is prepared again does not slip into a transaction begun 
       const healed = conn.exec("deallocate all").then(() => {});
       const outsider = query().then(({ rows }) => rows[0]!["xid"], (error) => error.code);
       const tx = await conn.begin();
-      await tx.query("select pg_current_xact_id()");
-      await tx.query("select 1");
+      // Scripts: a statement of theirs would be lost as well, and fail the transaction.
+      await tx.exec("select pg_current_xact_id()");
+      await tx.exec("select 1");
       await tx.commit();
       await healed;
       // It ran outside, or its server error says that it never ran.
