@@ -7,6 +7,7 @@
 import { ValueError } from "../errors.ts";
 import type { Writer } from "../wire/writer.ts";
 import type { Codec, Oid } from "./codec.ts";
+import { float8Codec } from "./float.ts";
 import { int4Codec } from "./int.ts";
 import { readInt32, readUint32 } from "./numbers.ts";
 import { elementBinary, elementText } from "./element.ts";
@@ -191,84 +192,86 @@ function decodeArrayBinary<T>(element: Codec<T>, bytes: Uint8Array, start: numbe
   const first = start + 12 + depth * 8;
   // Every element has a length at least: nothing is allocated for elements that are not there.
   if (count * 4 > end - first || count === 0) failBinary();
-  const root: ArrayOf<T> = [];
-  if (readLists(element, bytes, first, end, sizes, 0, root) !== end) failBinary();
-  return root;
+  const reader = new ElementReader(element, bytes, first, end);
+  const list = reader.readLists(sizes, 0);
+  return reader.at === end ? list : failBinary();
 }
 
-/** Fills `list`, of dimension `depth`, and returns where its last element ends. */
-function readLists<T>(
-  element: Codec<T>,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  sizes: readonly number[],
-  depth: number,
-  list: ArrayOf<T>,
-): number {
-  const size = sizes[depth]!;
-  if (depth === sizes.length - 1) {
-    if (element as unknown === int4Codec) {
-      return readInt4s(bytes, start, end, size, list as (number | null)[]);
+/** Reads the elements of an array, one after another. */
+class ElementReader<T> {
+  readonly #element: Codec<T>;
+  readonly #bytes: Uint8Array;
+  readonly #end: number;
+  /** Where the next element begins. */
+  at: number;
+
+  constructor(element: Codec<T>, bytes: Uint8Array, start: number, end: number) {
+    this.#element = element;
+    this.#bytes = bytes;
+    this.#end = end;
+    this.at = start;
+  }
+
+  /** The list of a dimension, with the lists of the inner ones. */
+  readLists(sizes: readonly number[], depth: number): ArrayOf<T> {
+    const size = sizes[depth]!;
+    if (depth === sizes.length - 1) return this.#readElements(size);
+    const list: ArrayOf<T> = [];
+    for (let i = 0; i < size; i++) list.push(this.readLists(sizes, depth + 1));
+    return list;
+  }
+
+  #readElements(size: number): ArrayOf<T> {
+    // Large arrays of the commonest numbers go without a call per element: see bench/micro/array_bench.ts.
+    if (size >= LARGE) {
+      const kind: unknown = this.#element;
+      if (kind === int4Codec) return this.#readNumbers(size, 4) as unknown as ArrayOf<T>;
+      if (kind === float8Codec) return this.#readNumbers(size, 8) as unknown as ArrayOf<T>;
     }
-    return readElements(element, bytes, start, end, size, list);
-  }
-  let at = start;
-  for (let i = 0; i < size; i++) {
-    const inner: ArrayOf<T> = [];
-    at = readLists(element, bytes, at, end, sizes, depth + 1, inner);
-    list.push(inner);
-  }
-  return at;
-}
-
-function readElements<T>(
-  element: Codec<T>,
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  size: number,
-  list: ArrayOf<T>,
-): number {
-  let at = start;
-  for (let i = 0; i < size; i++) {
-    if (end - at < 4) failBinary();
-    const length = readInt32(bytes, at);
-    at += 4;
-    if (length === -1) {
-      list.push(null);
-      continue;
-    }
-    if (length < 0 || length > end - at) failBinary();
-    list.push(element.decodeBinary!(bytes, at, at + length));
-    at += length;
-  }
-  return at;
-}
-
-// The commonest of large arrays, without a call per element; see bench/micro/array_bench.ts.
-function readInt4s(
-  bytes: Uint8Array,
-  start: number,
-  end: number,
-  size: number,
-  list: (number | null)[],
-): number {
-  let at = start;
-  for (let i = 0; i < size; i++) {
-    if (end - at < 4) failBinary();
-    const length = readInt32(bytes, at);
-    if (length === 4 && end - at >= 8) {
-      list.push(readInt32(bytes, at + 4));
-      at += 8;
-    } else {
-      if (length !== -1) failBinary();
-      list.push(null);
+    const bytes = this.#bytes;
+    const end = this.#end;
+    const list: ArrayOf<T> = new Array(size);
+    let at = this.at;
+    for (let i = 0; i < size; i++) {
+      if (end - at < 4) failBinary();
+      const length = readInt32(bytes, at);
       at += 4;
+      if (length === -1) {
+        list[i] = null;
+        continue;
+      }
+      if (length < 0 || length > end - at) failBinary();
+      list[i] = this.#element.decodeBinary!(bytes, at, at + length);
+      at += length;
     }
+    this.at = at;
+    return list;
   }
-  return at;
+
+  /** int4 for a width of 4, float8 for one of 8. */
+  #readNumbers(size: number, width: 4 | 8): (number | null)[] {
+    const view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, this.#end);
+    const list: (number | null)[] = new Array(size);
+    let at = this.at;
+    for (let i = 0; i < size; i++) {
+      if (this.#end - at < 4) failBinary();
+      const length = view.getInt32(at);
+      at += 4;
+      if (length === -1) {
+        list[i] = null;
+        continue;
+      }
+      if (length !== width || length > this.#end - at) failBinary();
+      list[i] = width === 4 ? view.getInt32(at) : view.getFloat64(at);
+      at += width;
+    }
+    this.at = at;
+    return list;
+  }
 }
+
+// From here on a view is worth making.
+const LARGE = 16;
 
 function failBinary(): never {
   throw new ValueError("Expected an array in binary format, received something else");

@@ -71,7 +71,7 @@ export function shortestFloat32(value: number): number {
   let exponent = Math.floor(Math.log10(magnitude));
   if (magnitude >= (exponent < 0 ? 1 / POWERS[-exponent - 1]! : POWERS[exponent + 1]!)) exponent++;
   // Six digits always survive a float4, and nine always suffice.
-  for (let digits = 6; digits < 9; digits++) {
+  for (let digits = 6; digits <= 9; digits++) {
     const shift = digits - 1 - exponent;
     const scaled = shift >= 0 ? magnitude * POWERS[shift]! : magnitude / POWERS[-shift]!;
     const below = Math.floor(scaled);
@@ -97,7 +97,7 @@ function shortestExactly(value: number): number {
   const numerator = BigInt(magnitude * 2 ** 100 * 2 ** 49);
   const exponent = Number(magnitude.toExponential().split("e")[1]);
   // Subnormal numbers have fewer digits than six.
-  for (let digits = magnitude < 2 ** -126 ? 1 : 6; digits < 9; digits++) {
+  for (let digits = magnitude < 2 ** -126 ? 1 : 6; digits <= 9; digits++) {
     const power = exponent - digits + 1;
     const above = power < 0 ? numerator * 10n ** BigInt(-power) : numerator;
     const under = (1n << 149n) * (power < 0 ? 1n : 10n ** BigInt(power));
