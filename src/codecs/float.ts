@@ -59,6 +59,9 @@ export function parseFloat64(bytes: Uint8Array, start: number, end: number): num
 // Exact powers: a whole number below 2^53 multiplied or divided by one is rounded once.
 const POWERS: readonly number[] = Array.from({ length: 23 }, (_, i) => Number(`1e${i}`));
 
+const scratch: Float32Array = new Float32Array(1);
+const scratchBits: Int32Array = new Int32Array(scratch.buffer);
+
 /**
  * The double of the fewest decimals that no other float4 is nearer to, as float4out prints it: of equally short ones
  * the nearest, half-way the even one. `value` is a float4.
@@ -70,6 +73,8 @@ export function shortestFloat32(value: number): number {
   if (magnitude < 1e-14 || magnitude >= 1e27 || value !== value) return shortestExactly(value);
   let exponent = Math.floor(Math.log10(magnitude));
   if (magnitude >= (exponent < 0 ? 1 / POWERS[-exponent - 1]! : POWERS[exponent + 1]!)) exponent++;
+  scratch[0] = magnitude;
+  const isPowerOfTwo = (scratchBits[0]! & 0x7f_ffff) === 0;
   // Six digits always survive a float4, and nine always suffice.
   for (let digits = 6; digits <= 9; digits++) {
     const shift = digits - 1 - exponent;
@@ -79,12 +84,14 @@ export function shortestFloat32(value: number): number {
     // Rounding may have made a tie, or hidden one, where the power has more bits than are left.
     if ((shift > 12 || shift < -9) && Math.abs(rest - 0.5) < 1e-6) return shortestExactly(value);
     const nearer = rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? below + 1 : below;
+    let decimal = shift >= 0 ? nearer / POWERS[shift]! : nearer * POWERS[-shift]!;
+    if (isNearest(decimal, magnitude)) return value < 0 ? -decimal : decimal;
     // A power of two has its lower neighbour nearer than its upper one: the farther decimal may do when the nearer
     // does not.
-    for (const whole of [nearer, below + below + 1 - nearer]) {
-      const decimal = shift >= 0 ? whole / POWERS[shift]! : whole * POWERS[-shift]!;
-      if (isNearest(decimal, magnitude)) return value < 0 ? -decimal : decimal;
-    }
+    if (!isPowerOfTwo) continue;
+    const farther = below + below + 1 - nearer;
+    decimal = shift >= 0 ? farther / POWERS[shift]! : farther * POWERS[-shift]!;
+    if (isNearest(decimal, magnitude)) return value < 0 ? -decimal : decimal;
   }
   return Number(value.toPrecision(9));
 }
