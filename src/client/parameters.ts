@@ -3,10 +3,12 @@
 import { isAmbiguous, snapshot } from "../codecs/parameter.ts";
 import { encodeParameters, parameterTypes } from "../codecs/parameter_encoder.ts";
 import type { Registry } from "../codecs/registry.ts";
+import { ValueError } from "../errors.ts";
 import { NO_PARAMETERS, type Parameters } from "../engine/request.ts";
 import type { Writer } from "../wire/writer.ts";
 
 const NONE_DECLARED: readonly number[] = [];
+const MOST_PARAMETERS = 65_535;
 
 class BoundParameters implements Parameters {
   readonly declaredTypes: readonly number[];
@@ -15,6 +17,12 @@ class BoundParameters implements Parameters {
   readonly #registry: Registry;
 
   constructor(values: readonly unknown[], registry: Registry) {
+    // Parse has no room for them either, and would be written first.
+    if (values.length > MOST_PARAMETERS) {
+      throw new ValueError(
+        `Cannot encode ${values.length} parameters: the protocol's limit is ${MOST_PARAMETERS}`,
+      );
+    }
     this.#values = values;
     this.#registry = registry;
     const types = parameterTypes(values, registry);

@@ -113,9 +113,7 @@ export class Engine {
   submit(segment: Request): void {
     if (this.#ended !== null) return this.#refuse(segment, this.#ended);
     if (this.#pipeline.waiting === 0 && this.#mayWrite(segment)) return this.#write(segment);
-    for (let request: Request | null = segment; request !== null; request = request.next) {
-      request.parameters.snapshot();
-    }
+    takeSnapshots(segment);
     this.#pipeline.enqueue(segment);
   }
 
@@ -251,7 +249,7 @@ export class Engine {
         this.#bytesInFlight += request.size;
         this.#pipeline.push(request);
         if (request.trace !== null) request.trace.onWritten();
-        if (this.#writer.held !== null) return;
+        if (this.#writer.held !== null) return takeSnapshots(request);
       }
     } catch (error) {
       this.#writer.rewind(mark);
@@ -659,4 +657,11 @@ function goesElsewhere(request: Request): boolean {
 function precedes(request: Request, later: Request): boolean {
   for (let each: Request | null = request; each !== null; each = each.next) if (each === later) return true;
   return false;
+}
+
+/** The values of this request and of those behind it in its segment wait to be written. */
+function takeSnapshots(segment: Request): void {
+  for (let request: Request | null = segment; request !== null; request = request.next) {
+    request.parameters.snapshot();
+  }
 }

@@ -2,7 +2,7 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { ConnectionError, type PostgresError, ProtocolError } from "../../src/errors.ts";
+import { ConnectionError, PostgresError, ProtocolError } from "../../src/errors.ts";
 import * as backend from "../_support/backend_writer.ts";
 import { assertSettled, createParameters, failureOf, Harness, type Outcome } from "./harness.ts";
 import { described, simpleAnswer } from "./transcripts.ts";
@@ -59,10 +59,11 @@ test("an end inside a message is called so", () => {
   assert.ok(errorOf(outcome).cause instanceof ProtocolError);
 });
 
-test("FATAL, then the end: everything unsettled fails alike, with the server's error as its cause", () => {
+test("FATAL, then the end: everything unsettled fails alike, with the server's error as the cause", () => {
   const harness = new Harness();
   const outcomes = [harness.simple("a"), harness.simple("b")];
   harness.output();
+  outcomes.push(harness.simple("c"));
   harness.receive(
     backend.errorResponse({ S: "FATAL", V: "FATAL", C: "57P01", M: "terminating connection" }),
   );
@@ -72,9 +73,10 @@ test("FATAL, then the end: everything unsettled fails alike, with the server's e
   for (const outcome of outcomes) {
     const error = errorOf(outcome);
     assert.equal(error.message, "Connection lost: terminating connection");
-    assert.equal(error.sent, "unknown");
-    assert.equal((error.cause as PostgresError).code, "57P01");
+    assert.ok(error.cause instanceof PostgresError);
+    assert.equal(error.cause.code, "57P01");
   }
+  assert.deepEqual(outcomes.map((outcome) => errorOf(outcome).sent), ["unknown", "unknown", false]);
 });
 
 test("FATAL while nothing runs is no breach of the protocol, and names the end", () => {

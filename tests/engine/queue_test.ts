@@ -277,3 +277,17 @@ test("a request submitted while an answer is being taken finds its place at the 
   assertSettled(outcomes);
   assert.deepEqual(harness.order, ["a", "b", "c", "d"]);
 });
+
+test("parameters of a request that waits for its types are those of the moment it was submitted, in a batch too", () => {
+  const harness = new Harness();
+  const values = ["old"];
+  const submission = { text: "q", parameters: createParameters(values, { ambiguous: true }) };
+  harness.batch(submission, { text: "r", parameters: createParameters(values) });
+  values[0] = "new";
+  harness.output();
+  harness.receive(described([], [17]));
+  const binds = harness.output().flatMap((message) =>
+    message.type === "Bind" ? [message.parameters[0]!] : []
+  );
+  assert.deepEqual(binds.map((bytes) => new TextDecoder().decode(bytes)), ["old", "old"]);
+});
