@@ -18,7 +18,7 @@ const names = RUNTIME_NAMES.filter((name) => wanted === undefined || wanted.incl
 const files = [...Deno.readDirSync(FOLDER)].map(({ name }) => name).filter((name) =>
   name.endsWith("_bench.ts") && (args.length === 0 || args.some((filter) => name.includes(filter)))
 ).sort();
-const environment = childEnvironment(await installPackages(false));
+const environment = childEnvironment(await installPackages());
 let failed = 0;
 for (const name of names) {
   const runtime = await findRuntime(name);

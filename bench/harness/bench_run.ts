@@ -38,7 +38,10 @@ export async function runBench(
   const competitors = runtimes.flatMap((runtime) =>
     drivers.filter((driver) => driver.runtimes.includes(runtime.name)).map((driver) => ({ runtime, driver }))
   );
-  const modules = await installPackages(drivers.some(({ name }) => name === "pg-native"));
+  const node = runtimes.find(({ name }) => name === "node");
+  const modules = await installPackages(
+    drivers.some(({ name }) => name === "pg-native") ? node?.path : undefined,
+  );
   const began = new Date();
   await using server = await prepareServer();
   const interrupted = onInterrupt();

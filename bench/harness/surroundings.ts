@@ -19,10 +19,11 @@ const ON_DISK: readonly string[] = ["mitata", "pg", "pg-cursor", "pg-copy-stream
 /**
  * Installs packages for Bun and Node.js into a cache folder, unless they are there.
  *
- * @param native whether pg-native is wanted, which is compiled
+ * @param nodePath the Node.js to compile pg-native for, where that is wanted
  * @returns the folder
  */
-export async function installPackages(native: boolean): Promise<string> {
+export async function installPackages(nodePath?: string): Promise<string> {
+  const native = nodePath !== undefined;
   const directory = `${modulesDirectory()}${native ? "-native" : ""}`;
   const marker = join(directory, "complete");
   if (await exists(marker)) return directory;
@@ -38,7 +39,7 @@ export async function installPackages(native: boolean): Promise<string> {
   const { success, stdout, stderr } = await new Deno.Command(command as string, {
     args: args as string[],
     cwd: directory,
-    env: { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1" },
+    env: { NO_COLOR: "1", DENO_NO_UPDATE_CHECK: "1", ...(native && compileEnvironment(nodePath)) },
     stdin: "null",
   }).output();
   if (!success) {
@@ -47,6 +48,12 @@ export async function installPackages(native: boolean): Promise<string> {
   }
   await Deno.writeTextFile(marker, "");
   return directory;
+}
+
+/** Makes npm compile for this Node.js, with the headers beside it. */
+function compileEnvironment(nodePath: string): Record<string, string> {
+  const bin = dirname(nodePath);
+  return { PATH: `${bin}:${Deno.env.get("PATH") ?? ""}`, npm_config_nodedir: dirname(bin) };
 }
 
 /** Folders of other versions are of no use any more. */
