@@ -1,5 +1,6 @@
 /** One session with a server, and how it is opened. */
 
+import { NotificationHub } from "../pool/notification_hub.ts";
 import { createRegistry } from "../codecs/registry.ts";
 import type { Lease } from "../connection/lease.ts";
 import { openTarget, resolveTarget } from "../connection/open.ts";
@@ -8,8 +9,15 @@ import type { ServerConnection } from "../connection/server_connection.ts";
 import { DESCRIBE, type Request } from "../engine/request.ts";
 import { losesStacks } from "../transport/select.ts";
 import { IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
-import { createRequest, type Executor, throwIfFailed } from "./executor.ts";
+import { type Attachment, createRequest, type Executor, throwIfFailed } from "./executor.ts";
 import { Types } from "./types.ts";
+import {
+  listenOn,
+  type NotificationEvent,
+  type NotificationStream,
+  PROBE_INTERVAL,
+  type Subscription,
+} from "./notifications.ts";
 import { PreparedStatement } from "./prepared_statement.ts";
 import { Queryable } from "./queryable.ts";
 import { FlushSource } from "./row_stream.ts";
@@ -28,6 +36,7 @@ export class Connection extends Queryable implements AsyncDisposable {
   readonly #connection: ServerConnection;
   readonly #executor: Executor;
   readonly #acquire: () => Promise<Lease>;
+  #hub: NotificationHub | undefined = undefined;
 
   /** Not for use from outside: see {@linkcode connect}. */
   constructor(
@@ -94,6 +103,29 @@ export class Connection extends Queryable implements AsyncDisposable {
     return new PreparedStatement(executor, text, request.statement!);
   }
 
+  /**
+   * Listens to a channel on this connection, until the loop or the stream ends. A lost connection ends it with an error.
+   *
+   * @param channel its name as it is, quoted here; at most 63 bytes
+   * @param options.signal ends listening; the iterator then throws its reason
+   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL
+   */
+  listen(channel: string, options?: { readonly signal?: AbortSignal | undefined }): NotificationStream;
+  /** The same with a callback; resolves when the server listens. */
+  listen(
+    channel: string,
+    callback: (event: NotificationEvent) => void,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<Subscription>;
+  listen(channel: string, ...args: readonly unknown[]): NotificationStream | Promise<Subscription> {
+    this.#hub ??= new NotificationHub({
+      open: () => Promise.resolve(this.#connection),
+      owned: false,
+      probeInterval: PROBE_INTERVAL,
+    });
+    return listenOn(this.#hub, channel, args);
+  }
+
   /** Transaction status as of the last answer of the server. */
   get transactionStatus(): TransactionStatus {
     const status = this.#connection.session.transactionStatus;
@@ -122,6 +154,7 @@ export class Connection extends Queryable implements AsyncDisposable {
    * Default 5_000
    */
   close(options: { readonly timeout?: number } = {}): Promise<void> {
+    this.#hub?.close();
     return this.#connection.close(options.timeout ?? 5_000);
   }
 
@@ -169,7 +202,16 @@ export function createExecutor(connection: ServerConnection, options: ResolvedOp
     submit: (request) => connection.submit(request),
     giveUp: (request) => connection.giveUp(request),
     openStream: (request, site) => new FlushSource(connection, request, site),
+    attach: () => Promise.resolve(attachTo(connection)),
   };
+}
+
+/** A connection that is there for an operation as it is: its queue gives the operation its turn. */
+export function attachTo(
+  connection: ServerConnection,
+  submit: (request: Request) => void = (each) => connection.submit(each),
+): Attachment {
+  return { connection, submit, release(): void {} };
 }
 
 /** How values are represented by these options. */

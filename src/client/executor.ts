@@ -1,6 +1,7 @@
 /** How requests get to a server, whoever issues them. */
 
 import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
+import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import { Request, type RowPlanner } from "../engine/request.ts";
 import { bindParameters } from "./parameters.ts";
@@ -20,6 +21,17 @@ export interface Executor {
   giveUp(request: Request): void;
   /** Rows a batch at a time. */
   openStream(request: Request, site: Error | undefined): BatchSource;
+  /** A connection for one long operation. */
+  attach(): Promise<Attachment>;
+}
+
+/** A connection for one operation that takes its time. */
+export interface Attachment {
+  readonly connection: ServerConnection;
+  /** Takes the operation's requests. */
+  submit(request: Request): void;
+  /** The operation is over. Idempotent. */
+  release(): void;
 }
 
 /** How one query is to be run. */

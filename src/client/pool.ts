@@ -6,10 +6,18 @@ import type { ConnectOptions } from "../connection/options.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
+import { NotificationHub } from "../pool/notification_hub.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { losesStacks } from "../transport/select.ts";
-import { Connection, createTypes } from "./connection.ts";
+import { attachTo, Connection, createTypes } from "./connection.ts";
 import { type Executor, throwIfFailed } from "./executor.ts";
+import {
+  listenOn,
+  type NotificationEvent,
+  type NotificationStream,
+  PROBE_INTERVAL,
+  type Subscription,
+} from "./notifications.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, FlushSource } from "./row_stream.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
@@ -45,12 +53,18 @@ export interface PoolOptions extends ConnectOptions {
 export class Pool extends Queryable implements AsyncDisposable {
   readonly #pool: ConnectionPool;
   readonly #executor: Executor;
+  readonly #hub: NotificationHub;
 
   /** Not for use from outside: see {@linkcode createPool}. */
   constructor(pool: ConnectionPool, executor: Executor) {
     super(executor);
     this.#pool = pool;
     this.#executor = executor;
+    this.#hub = new NotificationHub({
+      open: (signal) => pool.openOutside(signal),
+      owned: true,
+      probeInterval: PROBE_INTERVAL,
+    });
   }
 
   /**
@@ -105,6 +119,32 @@ export class Pool extends Queryable implements AsyncDisposable {
     return new PooledConnection(await this.#pool.acquire(options.signal), this.#executor);
   }
 
+  /**
+   * Listens to a channel, until the loop or the stream ends. All channels of a pool share one connection of their own;
+   * when it is lost it is opened again, and each channel gets one `gap` event, since what was notified meanwhile is lost.
+   *
+   * @param channel its name as it is, quoted here; at most 63 bytes
+   * @param options.signal ends listening; the iterator then throws its reason
+   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL
+   *
+   * @example
+   * ```ts ignore
+   * for await (const event of db.listen("jobs")) {
+   *   if (event.type === "notify") console.log(event.payload);
+   * }
+   * ```
+   */
+  listen(channel: string, options?: { readonly signal?: AbortSignal | undefined }): NotificationStream;
+  /** The same with a callback; resolves when the server listens. */
+  listen(
+    channel: string,
+    callback: (event: NotificationEvent) => void,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<Subscription>;
+  listen(channel: string, ...args: readonly unknown[]): NotificationStream | Promise<Subscription> {
+    return listenOn(this.#hub, channel, args);
+  }
+
   /** How many connections there are, and how many wait for one. */
   stats(): PoolStats {
     return this.#pool.stats();
@@ -117,6 +157,7 @@ export class Pool extends Queryable implements AsyncDisposable {
    * 5_000
    */
   close(options: { readonly timeout?: number } = {}): Promise<void> {
+    this.#hub.close();
     return this.#pool.close(options.timeout ?? 5_000);
   }
 
@@ -143,6 +184,7 @@ class PooledConnection extends Connection {
         else connection.giveUp(request);
       },
       openStream: (request, site) => new FlushSource(connection, request, site, (each) => line.submit(each)),
+      attach: () => Promise.resolve(attachTo(connection, (each) => line.submit(each))),
     }, () => line.acquire());
     this.#owned = owned;
   }
@@ -214,6 +256,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     submit: (request) => connection.submit(request),
     giveUp: (request) => connection.giveUp(request),
     openStream: (request, site) => new FlushSource(connection, request, site),
+    attach: () => Promise.resolve(attachTo(connection)),
   });
   return new Pool(pool, {
     types,
@@ -221,6 +264,10 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     submit: (request) => submitShared(pool, request),
     giveUp: (request) => pool.giveUp(request),
     openStream: (request, site) => new PooledSource(pool, request, site),
+    attach: async () => {
+      const { connection, lease } = await pool.acquire();
+      return { connection, submit: (each) => lease.submit(each), release: () => lease.release() };
+    },
   });
 }
 

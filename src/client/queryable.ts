@@ -2,7 +2,10 @@
 
 import { EXTENDED, SIMPLE } from "../engine/request.ts";
 import { type BatchOptions, runAtomicBatch, runSettledBatch } from "./batch.ts";
+import { CopyFromStream, CopyToStream } from "./copy.ts";
+import { type CopyRow, copyRows, decodeCopy } from "./copy_rows.ts";
 import { execute, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { checkChannel } from "./notifications.ts";
 import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
 import { mendResults, runMended } from "./type_loader.ts";
@@ -75,6 +78,71 @@ export class Queryable {
     if (executor.types.concerns(request)) await mendResults(executor, request);
     throwIfFailed(request, site);
     return resultsOf(request);
+  }
+
+  /**
+   * Takes the data of a COPY FROM STDIN, in whatever format the statement says; strings are sent as UTF-8.
+   *
+   * When the stream is aborted, or its source fails, nothing is stored. A row that the server refuses errors the
+   * stream at once with the server's error, whose `where` names the line.
+   *
+   * @param text `copy … from stdin`
+   * @example
+   * ```ts ignore
+   * await file.readable.pipeTo(db.copyFrom("copy t from stdin (format csv)"));
+   * ```
+   */
+  copyFrom(text: string): CopyFromStream {
+    return new CopyFromStream(this.#executor, text);
+  }
+
+  /**
+   * Gives the data of a COPY TO STDOUT as it comes, at most a quarter of a megabyte ahead of its reader. Cancelling the
+   * stream cancels the COPY.
+   *
+   * @param text `copy … to stdout`
+   */
+  copyTo(text: string): CopyToStream {
+    return new CopyToStream(this.#executor, text);
+  }
+
+  /**
+   * Stores rows by COPY, in binary format where the values allow it.
+   *
+   * @param table its name, or its parts (`["schema", "table"]`); quoted here
+   * @param columns their names; quoted here
+   * @param rows arrays in column order, or objects keyed by column name
+   * @returns the number of rows
+   * @throws {ValueError} when a value does not fit its column; nothing is stored
+   * @throws {PostgresError} when the server refuses; nothing is stored
+   */
+  copyRows(
+    table: string | readonly string[],
+    columns: readonly string[],
+    rows: Iterable<CopyRow> | AsyncIterable<CopyRow>,
+  ): Promise<number> {
+    return copyRows(this.#executor, table, columns, rows);
+  }
+
+  /**
+   * The rows of a COPY TO STDOUT, as objects: as quick as COPY, as exact as a query.
+   *
+   * @param text `copy … to stdout (format binary)`
+   */
+  copyToRows<T = Row>(text: string): AsyncGenerator<T, undefined, undefined> {
+    return decodeCopy<T>(this.#executor, text, () => this.copyTo(text));
+  }
+
+  /**
+   * Notifies whoever listens to a channel.
+   *
+   * @param channel its name as it is, at most 63 bytes
+   * @param payload at most 7999 bytes; default empty
+   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL
+   */
+  async notify(channel: string, payload: string = ""): Promise<void> {
+    checkChannel(channel);
+    await this.query("select pg_catalog.pg_notify($1, $2)", [channel, payload]);
   }
 
   /**

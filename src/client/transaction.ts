@@ -20,7 +20,7 @@ import {
 } from "../engine/request.ts";
 import { PipegresError, PostgresError } from "../errors.ts";
 import { IDLE } from "../wire/message_types.ts";
-import { chainObserver, type Executor } from "./executor.ts";
+import { type Attachment, chainObserver, type Executor } from "./executor.ts";
 import type { Types } from "./types.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 
@@ -130,6 +130,14 @@ export class TransactionExecutor implements Executor {
   /** A name for a portal that this transaction has not used. */
   newPortal(): string {
     return `pipegres_portal_${++this.#portals}`;
+  }
+
+  attach(): Promise<Attachment> {
+    return Promise.resolve({
+      connection: this.#connection,
+      submit: (each) => this.submit(each),
+      release(): void {},
+    });
   }
 
   /** A name for a savepoint that this transaction has not used. */

@@ -2,7 +2,7 @@
 
 import type { Request } from "../engine/request.ts";
 import { PipegresError } from "../errors.ts";
-import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
+import { type Attachment, chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 import {
@@ -191,6 +191,11 @@ class SavepointExecutor implements Executor {
 
   openStream(request: Request, site: Error | undefined): BatchSource {
     return new PortalSource(this, request, this.newPortal(), site);
+  }
+
+  async attach(): Promise<Attachment> {
+    const { connection, release } = await this.#outer.attach();
+    return { connection, submit: (each) => this.submit(each), release };
   }
 
   newPortal(): string {

@@ -176,7 +176,7 @@ function arrayValues(value: ArrayValue, codec: Codec | undefined): readonly unkn
 }
 
 /** The text of a value that is not null. */
-function parameterText(value: unknown, codec: Codec | undefined): string {
+export function parameterText(value: unknown, codec: Codec | undefined): string {
   if (value instanceof Json) return value.text();
   if (codec !== undefined && typeof value === "object") return codec.encodeText(value);
   const text = textForm(value);

@@ -7,7 +7,7 @@
  */
 
 import { Engine, type EngineEvents } from "../engine/engine.ts";
-import { CLOSE_TARGET, SUSPENDED } from "../engine/phase.ts";
+import { CLOSE_TARGET, COPY_IN, SUSPENDED } from "../engine/phase.ts";
 import type { Request } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
@@ -21,6 +21,9 @@ import { establish } from "./establish.ts";
 import { type Lease, LeaseLine } from "./lease.ts";
 import type { ResolvedHost, ResolvedOptions } from "./options.ts";
 import { StartupReader } from "./startup_reader.ts";
+
+/** Bytes of copy data that are written at once. */
+const COPY_FLUSH = 65_536;
 
 /** Milliseconds for a server to take a CancelRequest and to answer what it cancelled. */
 const CANCEL_TIMEOUT = 5_000;
@@ -39,6 +42,8 @@ export class ServerConnection {
   readonly host: ResolvedHost;
   /** Called once, when the connection has ended or is given up. */
   onEnded: (() => void) | undefined = undefined;
+  /** Called with each notification; must not throw. */
+  onNotification: ((notification: Notification) => void) | undefined = undefined;
   readonly #factory: TransportFactory;
   readonly #transport: Transport;
   readonly #options: ResolvedOptions;
@@ -170,6 +175,33 @@ export class ServerConnection {
   }
 
   /**
+   * Sends data for a COPY FROM STDIN.
+   *
+   * @returns a promise when the socket takes no more for the moment, else `undefined`
+   */
+  copyData(request: Request, data: Uint8Array | string): Promise<void> | undefined {
+    if (!this.#engine!.copyData(request, data)) return undefined;
+    // Small pieces of one turn share a write.
+    if (this.#engine!.outputLength < COPY_FLUSH) this.#scheduleFlush();
+    else this.#flush();
+    return this.#congested
+      ? this.#until(() => !this.#congested || this.#ended || request.settled)
+      : undefined;
+  }
+
+  /** Ends the data of a COPY FROM STDIN; with a reason, so that nothing is stored. */
+  copyEnd(request: Request, reason?: string): void {
+    this.#engine!.copyEnd(request, reason);
+    this.#scheduleFlush();
+  }
+
+  /** Reads no more bytes, since nobody takes what they say, or goes on. */
+  setReading(reading: boolean): void {
+    if (reading) this.#transport.resumeReading();
+    else this.#transport.pauseReading();
+  }
+
+  /**
    * Gives up a request that has failed for its caller: one that waits is removed, one that runs is cancelled. Until the
    * server has taken the cancel and answered the request nothing is written, so that the cancel hits nobody else.
    */
@@ -178,6 +210,8 @@ export class ServerConnection {
     if (this.#line.withdraw(request) || this.#engine!.withdraw(request)) return request.settle();
     // The server waits for the consumer of a stream: it has to be told of its end.
     if (request.phase === SUSPENDED) this.finish(request);
+    // While it waits for copy data it takes no notice of a cancel.
+    if (request.phase === COPY_IN) this.copyEnd(request, "the client has given up");
     this.#cancel(request);
   }
 
@@ -297,7 +331,7 @@ export class ServerConnection {
     return {
       onNotice: (notice: Notice) => guard(() => onNotice(notice)),
       onParameterStatus: (name: string, value: string) => guard(() => onParameterStatus(name, value)),
-      onNotification: (_notification: Notification) => {},
+      onNotification: (notification: Notification) => this.onNotification?.(notification),
     };
   }
 
@@ -348,6 +382,7 @@ export class ServerConnection {
     accepted.then(() => {
       this.#congested = false;
       this.#flush();
+      for (const watcher of [...this.#watchers]) watcher();
     });
   };
 

@@ -155,6 +155,26 @@ export class Engine {
     this.#writer.writeFinish(request);
   }
 
+  /** Data for a COPY FROM STDIN that waits for it; false when it does not any more. */
+  copyData(request: Request, data: Uint8Array | string): boolean {
+    if (request.phase !== phase.COPY_IN || this.#culprit !== null) return false;
+    this.#writer.writeCopyData(data);
+    return true;
+  }
+
+  /** Ends the data of a COPY FROM STDIN; with a reason, so that nothing is stored. */
+  copyEnd(request: Request, reason?: string): void {
+    if (request.phase !== phase.COPY_IN || this.#culprit !== null) return;
+    if (reason !== undefined) return this.#writer.writeCopyAbort(reason);
+    this.#writer.writeCopyDone();
+    request.phase = phase.SIMPLE;
+  }
+
+  /** Bytes that wait to be taken. */
+  get outputLength(): number {
+    return this.#writer.length;
+  }
+
   /** The bytes to send now, or `null`. They are given away for good. */
   takeOutput(): Uint8Array | null {
     const output = this.#writer.take();
@@ -405,7 +425,7 @@ export class Engine {
       case types.COPY_OUT_RESPONSE:
       case types.COPY_DATA:
       case types.COPY_DONE:
-        return this.#onCopy(request, type);
+        return this.#onCopy(request, type, bytes, start, end);
     }
     failUnexpected(String.fromCharCode(type), request, false);
   }
@@ -507,28 +527,34 @@ export class Engine {
     else this.#writer.writeFinish(request);
   }
 
-  /** COPY through a plain query: nobody gives or takes the data, so it is refused or passed over. */
-  #onCopy(request: Request, type: number): void {
+  #onCopy(request: Request, type: number, bytes: Uint8Array, start: number, end: number): void {
     const simple = request.kind === SIMPLE;
     switch (type) {
       case types.COPY_IN_RESPONSE:
-        expectPhase("G", request, simple ? phase.SIMPLE : phase.ROWS);
-        request.phase = phase.COPY_IN;
-        request.fail(() => copyRefused("COPY FROM STDIN", "copyFrom"));
-        this.#writer.writeCopyFail(request);
-        return;
       case types.COPY_OUT_RESPONSE:
-        expectPhase("H", request, simple ? phase.SIMPLE : phase.ROWS);
-        request.phase = phase.COPY_OUT;
-        request.fail(() => copyRefused("COPY TO STDOUT", "copyTo"));
-        return;
+        expectPhase(String.fromCharCode(type), request, simple ? phase.SIMPLE : phase.ROWS);
+        return this.#onCopyResponse(request, type, backend.readCopyResponse(bytes, start, end));
       case types.COPY_DONE:
-        expectPhase("c", request, phase.COPY_OUT);
+        readEmpty("CopyDone", request, phase.COPY_OUT, start, end);
         request.phase = simple ? phase.SIMPLE : phase.ROWS;
         return;
       default:
         expectPhase("d", request, phase.COPY_OUT);
+        if (request.failure === null) request.copy!.onCopyData(bytes, start, end);
     }
+  }
+
+  /** Where nobody gives or takes the data, as through a plain query, COPY is refused or passed over. */
+  #onCopyResponse(request: Request, type: number, response: backend.CopyResponse): void {
+    const copiesIn = type === types.COPY_IN_RESPONSE;
+    request.phase = copiesIn ? phase.COPY_IN : phase.COPY_OUT;
+    const sink = request.copy;
+    const suits = sink !== null && (sink.direction === "in") === copiesIn && request.results === null;
+    if (suits && request.failure === null) return sink.onCopyResponse(response);
+    request.fail(() =>
+      copiesIn ? copyRefused("COPY FROM STDIN", "copyFrom") : copyRefused("COPY TO STDOUT", "copyTo")
+    );
+    if (copiesIn) this.#writer.writeCopyFail(request);
   }
 
   #onErrorResponse(fields: ResponseFields): void {

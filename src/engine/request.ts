@@ -6,7 +6,7 @@
  */
 
 import type { Notice, ResponseFields } from "../errors.ts";
-import type { Field } from "../wire/backend.ts";
+import type { CopyResponse, Field } from "../wire/backend.ts";
 import type { Writer } from "../wire/writer.ts";
 import * as phase from "./phase.ts";
 import type { Statement, StatementPlan } from "./statement_cache.ts";
@@ -74,6 +74,16 @@ export const SYNC_SHARED = 2;
 /** Makes the error for whoever awaits; called in the caller's own context, so that its stack is the caller's. */
 export type Failure = () => Error;
 
+/** Who gives or takes the data of a COPY. */
+export interface CopySink {
+  /** `in`: the server waits for data; `out`: it is going to send some. */
+  readonly direction: "in" | "out";
+  /** The server is ready. */
+  onCopyResponse(response: CopyResponse): void;
+  /** Data has come: `bytes[start, end)`, which is borrowed. */
+  onCopyData(bytes: Uint8Array, start: number, end: number): void;
+}
+
 /** Who wants to know when things happen; the engine has no clock. */
 export interface RequestTrace {
   onWritten(): void;
@@ -108,6 +118,8 @@ export class Request {
   /** Whether its statement gets a name of its own, outside the cache. */
   named: boolean = false;
   trace: RequestTrace | null = null;
+  /** For a SIMPLE request that is a COPY; used once. */
+  copy: CopySink | null = null;
   /** Asked before a request of which nothing was sent fails with its connection; true when it goes elsewhere. */
   reroute: ((request: Request) => boolean) | null = null;
   /** Told of the settlement before whoever waits. */

@@ -68,6 +68,29 @@ export class RequestWriter {
     this.syncOwedBy = null;
   }
 
+  /** Bytes written and not taken. */
+  get length(): number {
+    return this.#writer.length;
+  }
+
+  /** Data of a COPY FROM STDIN. */
+  writeCopyData(data: Uint8Array | string): void {
+    const mark = this.#writer.beginMessage(types.COPY_DATA);
+    if (typeof data === "string") this.#writer.utf8(data);
+    else this.#writer.bytes(data);
+    this.#writer.endMessage(mark);
+  }
+
+  /** The end of the data. */
+  writeCopyDone(): void {
+    frontend.writeCopyDone(this.#writer);
+  }
+
+  /** No more data, and what has come shall not be stored. */
+  writeCopyAbort(reason: string): void {
+    frontend.writeCopyFail(this.#writer, reason);
+  }
+
   /** Gives a server that waits for copy data what makes it give up. */
   writeCopyFail(request: Request): void {
     frontend.writeCopyFail(this.#writer, "no data is given to a plain query");

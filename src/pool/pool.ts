@@ -170,6 +170,12 @@ export class ConnectionPool {
     };
   }
 
+  /** Opens a connection that is not one of the pool's. */
+  async openOutside(signal: AbortSignal): Promise<ServerConnection> {
+    this.#target ??= this.#resolve();
+    return await openTarget(await this.#target, signal);
+  }
+
   /** How the pool is doing. */
   stats(): PoolStats {
     const { total, idle, opening, waiting, waitingSince } = this.#state;

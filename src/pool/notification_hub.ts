@@ -1,0 +1,236 @@
+/**
+ * One connection that listens for everybody: LISTEN for each channel once, again after each reconnect.
+ *
+ * What was notified while it was down is lost to PostgreSQL itself; each channel hears of that by one `gap`.
+ */
+
+import type { ServerConnection } from "../connection/server_connection.ts";
+import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
+import { ConnectionError } from "../errors.ts";
+import { unrefTimer } from "../transport/timers.ts";
+
+/** Something happened on a channel. */
+export type NotificationEvent =
+  | {
+    readonly type: "notify";
+    readonly channel: string;
+    /** Empty when none was given. */
+    readonly payload: string;
+    /** Process ID of the notifying backend. */
+    readonly processId: number;
+  }
+  /** The connection was lost and is back: what was notified in between did not arrive. */
+  | { readonly type: "gap"; readonly channel: string };
+
+/** Who listens to a channel. */
+export interface Listener {
+  onEvent(event: NotificationEvent): void;
+  /** Nothing more will come; `error` unless it was the owner's wish. */
+  onEnd(error?: unknown): void;
+}
+
+/** How the hub gets and keeps its connection; times in milliseconds. */
+export interface HubOptions {
+  /** Opens, or gives, the connection. */
+  readonly open: (signal: AbortSignal) => Promise<ServerConnection>;
+  /** Whether the connection is the hub's own: opened again when it is lost, closed when nobody listens. */
+  readonly owned: boolean;
+  /** How often a silent connection is asked whether it is still there. */
+  readonly probeInterval: number;
+}
+
+const FIRST_PAUSE = 50;
+const LONGEST_PAUSE = 5_000;
+const PROBE_TIMEOUT = 10_000;
+
+/** Rows that nobody looks at. */
+const UNREAD = { plan: () => () => undefined, formats: () => [] } as const;
+
+/** The channels of a pool, or of a connection. */
+export class NotificationHub {
+  readonly #options: HubOptions;
+  readonly #channels: Map<string, Set<Listener>> = new Map();
+  readonly #closing: AbortController = new AbortController();
+  #connection: ServerConnection | undefined = undefined;
+  #opening: Promise<void> | undefined = undefined;
+  #probe: ReturnType<typeof setTimeout> | undefined = undefined;
+  /** Wakes the pause between two attempts to connect. */
+  #wake: (() => void) | undefined = undefined;
+
+  constructor(options: HubOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Listens to a channel; resolves when the server has taken it.
+   *
+   * @param channel its name as it is, quoted here
+   * @throws what the first attempt to connect, or LISTEN, fails with
+   */
+  async listen(channel: string, listener: Listener): Promise<void> {
+    if (this.#closing.signal.aborted) throw hubClosed();
+    const listeners = this.#channels.get(channel);
+    if (listeners !== undefined) {
+      listeners.add(listener);
+      await this.#opening;
+      return;
+    }
+    this.#channels.set(channel, new Set([listener]));
+    try {
+      if (this.#connection !== undefined) await run(this.#connection, `listen ${quote(channel)}`);
+      else await (this.#opening ??= this.#open());
+    } catch (error) {
+      this.#channels.delete(channel);
+      throw error;
+    }
+  }
+
+  /** Listens no more. */
+  unlisten(channel: string, listener: Listener): void {
+    const listeners = this.#channels.get(channel);
+    if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
+    this.#channels.delete(channel);
+    if (this.#channels.size === 0) return this.#disconnect(channel);
+    // Should it fail, the connection is lost, and the next one does not listen to it.
+    if (this.#connection !== undefined) run(this.#connection, `unlisten ${quote(channel)}`).catch(ignore);
+  }
+
+  /** Ends all listening. */
+  close(): void {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(hubClosed());
+    this.#wake?.();
+    this.#end(undefined);
+    this.#disconnect(undefined);
+  }
+
+  #disconnect(channel: string | undefined): void {
+    clearTimeout(this.#probe);
+    const connection = this.#connection;
+    if (connection === undefined) return;
+    if (this.#options.owned) {
+      this.#connection = undefined;
+      connection.close(0);
+    } else if (channel !== undefined) run(connection, `unlisten ${quote(channel)}`).catch(ignore);
+  }
+
+  /** Connects and listens to every channel. */
+  async #open(): Promise<void> {
+    try {
+      const connection = await this.#options.open(this.#closing.signal);
+      try {
+        const channels = [...this.#channels.keys()];
+        if (channels.length > 0) {
+          await run(
+            connection,
+            channels.map((each) => `listen ${quote(each)}`).join(";"),
+          );
+        }
+        // Those who came meanwhile.
+        for (const late of [...this.#channels.keys()].filter((each) => !channels.includes(each))) {
+          await run(connection, `listen ${quote(late)}`);
+        }
+      } catch (error) {
+        if (this.#options.owned) connection.close(0);
+        throw error;
+      }
+      this.#use(connection);
+    } finally {
+      this.#opening = undefined;
+    }
+  }
+
+  #use(connection: ServerConnection): void {
+    if (this.#options.owned && (this.#channels.size === 0 || this.#closing.signal.aborted)) {
+      connection.close(0);
+      return;
+    }
+    this.#connection = connection;
+    connection.onNotification = ({ channel, payload, processId }) => {
+      this.#tell(channel, { type: "notify", channel, payload, processId });
+    };
+    const before = connection.onEnded;
+    connection.onEnded = () => {
+      before?.();
+      this.#onLost(connection);
+    };
+    if (connection.closed) this.#onLost(connection);
+    else this.#scheduleProbe();
+  }
+
+  #onLost(connection: ServerConnection): void {
+    if (this.#connection !== connection) return;
+    this.#connection = undefined;
+    clearTimeout(this.#probe);
+    if (this.#closing.signal.aborted || this.#channels.size === 0) return;
+    if (this.#options.owned) this.#reopen();
+    else this.#end(new ConnectionError("Connection lost: notifications end", { code: "CONNECTION_LOST" }));
+  }
+
+  /** Connects again, however long it takes, as long as somebody listens. */
+  async #reopen(): Promise<void> {
+    const known = [...this.#channels.keys()];
+    for (let pause = FIRST_PAUSE;; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
+      try {
+        await (this.#opening ??= this.#open());
+        break;
+      } catch {
+        // The server is away, or will not have us for the moment.
+      }
+      await this.#pause(pause * (0.5 + Math.random() / 2));
+      if (this.#closing.signal.aborted || this.#channels.size === 0) return;
+    }
+    for (const channel of known) this.#tell(channel, { type: "gap", channel });
+  }
+
+  #pause(milliseconds: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, milliseconds);
+      this.#wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** A connection can die without a word: a silent one is asked. */
+  #scheduleProbe(): void {
+    this.#probe = setTimeout(async () => {
+      const connection = this.#connection;
+      if (connection === undefined) return;
+      const limit = setTimeout(() => connection.destroy(() => hubClosed()), PROBE_TIMEOUT);
+      await run(connection, "").catch(ignore);
+      clearTimeout(limit);
+      if (this.#connection === connection) this.#scheduleProbe();
+    }, this.#options.probeInterval);
+    unrefTimer(this.#probe);
+  }
+
+  #tell(channel: string, event: NotificationEvent): void {
+    for (const listener of [...this.#channels.get(channel) ?? []]) listener.onEvent(event);
+  }
+
+  #end(error: unknown): void {
+    const channels = [...this.#channels.values()];
+    this.#channels.clear();
+    for (const listeners of channels) for (const listener of listeners) listener.onEnd(error);
+  }
+}
+
+/** Runs a script on the connection, for its effect. */
+async function run(connection: ServerConnection, text: string): Promise<void> {
+  const request = await new Promise<Request>((resolve) =>
+    connection.submit(new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, resolve))
+  );
+  if (request.failure !== null) throw request.failure();
+}
+
+function quote(channel: string): string {
+  return `"${channel.replaceAll('"', '""')}"`;
+}
+
+function hubClosed(): ConnectionError {
+  return new ConnectionError("Connection closed", { code: "CONNECTION_CLOSED" });
+}
+
+function ignore(): void {}
