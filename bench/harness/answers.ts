@@ -65,7 +65,7 @@ export function normalise(value: unknown): string {
   if (typeof value === "bigint") return value.toString();
   if (typeof value === "boolean") return String(value);
   if (value instanceof Date) return value.toISOString();
-  if (value instanceof Uint8Array) return `\\x${hex(value)}`;
+  if (value instanceof Uint8Array) return normaliseBytes(value);
   if (Array.isArray(value)) return `[${value.map(normalise).join()}]`;
   if (ArrayBuffer.isView(value)) return `[${Array.from(value as unknown as number[], normalise).join()}]`;
   const entries = Object.entries(value as Row).sort(([a], [b]) => a < b ? -1 : 1);
@@ -85,10 +85,16 @@ function normaliseNumber(value: number): string {
   return Number.isInteger(value) ? BigInt(value).toString() : String(Number(value.toPrecision(7)));
 }
 
-function hex(bytes: Uint8Array): string {
-  let text = "";
-  for (const byte of bytes) text += HEX[byte];
-  return text;
+/** Bytes that are shown in full; of longer ones the beginning, the length and a hash. */
+const SHOWN_BYTES = 32;
+
+function normaliseBytes(bytes: Uint8Array): string {
+  let text = "\\x";
+  for (let i = 0; i < Math.min(bytes.length, SHOWN_BYTES); i++) text += HEX[bytes[i]!];
+  if (bytes.length <= SHOWN_BYTES) return text;
+  let hash = 0x811c9dc5;
+  for (let i = 0; i < bytes.length; i++) hash = Math.imul(hash ^ bytes[i]!, 0x01000193);
+  return `${text}... of ${bytes.length}, ${hash >>> 0}`;
 }
 
 const HEX: readonly string[] = Array.from({ length: 256 }, (_, i) => i.toString(16).padStart(2, "0"));

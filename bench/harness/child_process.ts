@@ -45,13 +45,22 @@ export class Child {
     children.add(this);
   }
 
-  /** Starts a runtime. */
-  static start(runtime: Runtime, environment: Readonly<Record<string, string>>): Child {
+  /**
+   * Starts a runtime.
+   *
+   * @param profiles the folder that a CPU profile is written to; default: none is taken
+   */
+  static start(
+    runtime: Runtime,
+    environment: Readonly<Record<string, string>>,
+    profiles?: string,
+  ): Child {
     if (stopping) throw new Error("Cannot start a child: the run is ending");
+    const profile = profiles === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profiles}`];
     const args = {
-      deno: ["run", "-A", "--no-check", "--v8-flags=--expose-gc", CHILD],
-      bun: ["run", CHILD],
-      node: ["--expose-gc", "--disable-warning=ExperimentalWarning", CHILD],
+      deno: ["run", "-A", "--no-check", "--v8-flags=--expose-gc", ...profile, CHILD],
+      bun: [...profile, "run", CHILD],
+      node: ["--expose-gc", "--disable-warning=ExperimentalWarning", ...profile, CHILD],
     }[runtime.name];
     return new Child(
       new Deno.Command(runtime.path, {

@@ -2,6 +2,7 @@
 
 import { PerformanceObserver } from "node:perf_hooks";
 import process from "node:process";
+import { CpuReader } from "./cpu_reader.ts";
 import { loadPackage } from "./packages.ts";
 import type { Round } from "./results.ts";
 import { isStable } from "./schedule.ts";
@@ -19,8 +20,6 @@ interface MitataStats {
   readonly ticks: number;
 }
 
-/** How often CPU time is read inside a window, in milliseconds. */
-const MARK_EVERY = 5;
 /** Operations that take longer, in microseconds, are worth a reading after each of them. */
 const SLOW_OPERATION = 1_000;
 /** Operations in a window at least. */
@@ -52,7 +51,7 @@ export class Meter {
    */
   async window(milliseconds: number): Promise<Round> {
     const slow = this.#p50 >= SLOW_OPERATION;
-    const cpu = new CpuReader(this.#operation);
+    const cpu = new CpuReader(this.#operation, { now: () => performance.now(), cpu: cpuMicroseconds });
     this.#gc.start();
     const stats = await this.#mitata.measure(slow ? cpu.runSlow : cpu.runQuick, {
       min_cpu_time: milliseconds * 1e6,
@@ -109,57 +108,6 @@ export class Meter {
     } while (performance.now() < end);
     clearInterval(timer);
     return peak - baseline;
-  }
-}
-
-/** Wraps an operation: counts its calls and reads the CPU time between them. */
-class CpuReader {
-  /** Whether mitata's loop has begun; what it runs before is not counted. */
-  inLoop: boolean = false;
-  calls: number = 0;
-  readonly #operation: () => Promise<unknown>;
-  #next: number = 0;
-  #firstCpu: number = -1;
-  #lastCpu: number = 0;
-  #lastCalls: number = 0;
-
-  constructor(operation: () => Promise<unknown>) {
-    this.#operation = operation;
-  }
-
-  /** CPU time in microseconds per operation. */
-  get perOperation(): number {
-    return (this.#lastCpu - this.#firstCpu) / this.#lastCalls;
-  }
-
-  /** Reads before an operation, some times a window: for many short ones. */
-  readonly runQuick = (): Promise<unknown> => {
-    if (this.inLoop) {
-      const now = performance.now();
-      if (now >= this.#next) {
-        this.#read();
-        this.#next = now + MARK_EVERY;
-      }
-      this.calls++;
-    }
-    return this.#operation();
-  };
-
-  /** Reads after each operation: for few long ones. */
-  readonly runSlow = (): Promise<unknown> => {
-    if (!this.inLoop) return this.#operation();
-    if (this.calls === 0) this.#read();
-    this.calls++;
-    return this.#operation().then((result) => {
-      this.#read();
-      return result;
-    });
-  };
-
-  #read(): void {
-    this.#lastCpu = cpuMicroseconds();
-    this.#lastCalls = this.calls;
-    if (this.#firstCpu < 0) this.#firstCpu = this.#lastCpu;
   }
 }
 

@@ -38,6 +38,16 @@ test("normalise() keeps different values apart", () => {
   assert.notEqual(normalise("9007199254740993"), normalise("9007199254740992"));
 });
 
+test("normalise() tells long bytes apart by their last byte and by their length", () => {
+  const texts = [
+    new Uint8Array(100),
+    new Uint8Array(101),
+    new Uint8Array(100).fill(1, 99),
+  ].map(normalise);
+  assert.equal(new Set(texts).size, 3);
+  assert.equal(normalise(new Uint8Array(200).subarray(50, 150)), texts[0]);
+});
+
 test("answerOf() counts rows over all parts and names the columns", () => {
   const { rows, columns, sample } = answerOf([[{ a: 1, b: "x" }], [], [{ a: 2, b: "y" }]]);
   assert.deepEqual({ rows, columns, sample }, { rows: 2, columns: ["a", "b"], sample: ["1", "x"] });

@@ -55,7 +55,11 @@ export function resultsOf(measurements: readonly Measurement[], changes: Partial
       commit: "abc",
     },
     scenarios: [{ name: "simple", title: "one query after the other", unit: "query", queries: 1 }],
-    drivers: ["pipegres", "pg", "postgrejs", "floor"].map((name) => ({ name, versions: [], notes: ["a note"] })),
+    drivers: ["pipegres", "pg", "postgrejs", "floor"].map((name) => ({
+      name,
+      versions: [],
+      notes: ["a note"],
+    })),
     measurements,
     control: CALM,
     marks: [],
