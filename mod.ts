@@ -40,6 +40,7 @@ export type {
 } from "./src/connection/options.ts";
 export type {
   ConnectTarget,
+  TcpKeepalive,
   Transport,
   TransportFactory,
   TransportHandler,

@@ -26,11 +26,18 @@ export function checkChannel(channel: string): void {
 
 /** Listening to one channel; ends with `return`, at the end of a loop, by its signal, or by disposal. */
 export class NotificationStream
-  implements AsyncIterableIterator<NotificationEvent, undefined, undefined>, AsyncDisposable, Listener {
+  implements AsyncIterableIterator<NotificationEvent, undefined, undefined>, AsyncDisposable {
   readonly #hub: NotificationHub;
   readonly #channel: string;
   readonly #signal: AbortSignal | undefined;
   readonly #onAbort: () => void = () => this.#end({ error: this.#signal!.reason });
+  readonly #listener: Listener = {
+    onEvent: (event) => {
+      this.#events.push(event);
+      this.#waiting.shift()?.();
+    },
+    onEnd: (error) => this.#end(error === undefined ? {} : { error }),
+  };
   #events: NotificationEvent[] = [];
   #waiting: (() => void)[] = [];
   #ended: { readonly error?: unknown } | undefined = undefined;
@@ -49,7 +56,7 @@ export class NotificationStream
       return;
     }
     signal?.addEventListener("abort", this.#onAbort, { once: true });
-    this.#listening = hub.listen(channel, this);
+    this.#listening = hub.listen(channel, this.#listener);
     this.#listening.catch((error) => this.#end({ error }));
   }
 
@@ -90,22 +97,11 @@ export class NotificationStream
     await this.return();
   }
 
-  /** For the hub. */
-  onEvent(event: NotificationEvent): void {
-    this.#events.push(event);
-    this.#waiting.shift()?.();
-  }
-
-  /** For the hub. */
-  onEnd(error?: unknown): void {
-    this.#end(error === undefined ? {} : { error });
-  }
-
   #end(ended: { readonly error?: unknown }): void {
     if (this.#ended !== undefined) return;
     this.#ended = ended;
     this.#signal?.removeEventListener("abort", this.#onAbort);
-    this.#hub.unlisten(this.#channel, this);
+    this.#hub.unlisten(this.#channel, this.#listener);
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const wake of waiting) wake();
