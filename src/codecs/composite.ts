@@ -64,7 +64,7 @@ export const recordCodec: Codec<(string | null)[]> = {
 const fieldCodec: Codec<string> = textCodec("field of a record");
 
 /** `(1,"a b",)`: the parts by the codecs in order, or as strings. */
-function decodeRecordText(
+export function decodeRecordText(
   codecs: readonly Codec[] | undefined,
   bytes: Uint8Array,
   start: number,

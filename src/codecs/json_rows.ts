@@ -1,0 +1,171 @@
+/**
+ * Rows as JSON text, straight from their text format: what the server's json_agg makes of the same rows.
+ *
+ * Digits of int8 and numeric stay as they are, json and jsonb columns are passed through. Overrides of codecs have no
+ * part in it. An anonymous record is an object of strings, since its text does not say the types.
+ */
+
+import { ProtocolError, ValueError } from "../errors.ts";
+import type { Field } from "../wire/backend.ts";
+import { utf8Slice } from "../wire/utf8.ts";
+import { type ArrayOf, createArrayCodec } from "./array.ts";
+import { failDateStyle } from "./calendar.ts";
+import type { Codec, Oid } from "./codec.ts";
+import { decodeRecordText } from "./composite.ts";
+import { hstoreCodec } from "./hstore.ts";
+import { readInt16, readInt32 } from "./numbers.ts";
+import type { Registry } from "./registry.ts";
+
+/** JSON text of a value in text format. */
+type ToJson = (bytes: Uint8Array, start: number, end: number) => string;
+
+/** JSON text of a row: the body of a DataRow in text format, `bytes[start, end)`. */
+export type JsonRowDecoder = (bytes: Uint8Array, start: number, end: number) => string;
+
+/**
+ * Makes the JSON decoder of a result's rows, all columns of which come in text format.
+ *
+ * It throws a ProtocolError for a malformed row, and a ValueError that names the column for a value without JSON.
+ */
+export function createJsonRowDecoder(fields: readonly Field[], registry: Registry): JsonRowDecoder {
+  const columns = fields.map(({ name, typeOid }, i) => ({
+    name,
+    prefix: `${i === 0 ? "{" : ","}${JSON.stringify(name)}:`,
+    toJson: jsonOf(typeOid, registry, new Set()),
+  }));
+  return function decodeRow(bytes, start, end): string {
+    if (end - start < 2 || (readInt16(bytes, start) & 0xffff) !== columns.length) failRow();
+    let text = "";
+    let at = start + 2;
+    for (const { name, prefix, toJson } of columns) {
+      if (end - at < 4) failRow();
+      const length = readInt32(bytes, at);
+      at += 4;
+      text += prefix;
+      if (length === -1) {
+        text += "null";
+        continue;
+      }
+      if (length < 0 || length > end - at) failRow();
+      try {
+        text += toJson(bytes, at, at + length);
+      } catch (cause) {
+        throw new ValueError(`Cannot make JSON of column "${name}"`, { cause });
+      }
+      at += length;
+    }
+    if (at !== end) failRow();
+    return columns.length === 0 ? "{}" : text + "}";
+  };
+}
+
+function failRow(): never {
+  throw new ProtocolError("Cannot read DataRow: its columns are not those of the result, or do not fill it");
+}
+
+/** The rules of json_categorize_type in src/backend/utils/adt/json.c; `above` are the types that this one is part of. */
+function jsonOf(oid: Oid, registry: Registry, above: ReadonlySet<Oid>): ToJson {
+  const type = registry.typeFor(oid);
+  if (type === undefined || above.has(oid)) return quoted;
+  const part = (of: Oid | undefined): ToJson => jsonOf(of ?? 0, registry, new Set([...above, oid]));
+  switch (type.kind) {
+    case "array":
+      return arrayJson(part(type.element), type.delimiter ?? ",");
+    case "domain":
+      return part(type.base);
+    case "composite": {
+      const attributes = (type.attributes ?? []).map(({ name, typeOid }) => ({
+        name,
+        toJson: part(typeOid),
+      }));
+      return recordJson(attributes.map(({ name }) => name), attributes.map(({ toJson }) => toJson));
+    }
+    case "base":
+    case "pseudo":
+      return BY_NAME.get(type.name) ?? quoted;
+    default:
+      return quoted;
+  }
+}
+
+function quoted(bytes: Uint8Array, start: number, end: number): string {
+  return JSON.stringify(utf8Slice(bytes, start, end));
+}
+
+/** NaN and Infinity are strings for the server. */
+function number(bytes: Uint8Array, start: number, end: number): string {
+  const first = bytes[start] === 0x2d ? bytes[start + 1]! : bytes[start]!;
+  return first >= 0x30 && first <= 0x39 ? utf8Slice(bytes, start, end) : quoted(bytes, start, end);
+}
+
+function boolean(bytes: Uint8Array, start: number): string {
+  return bytes[start] === 0x74 ? "true" : "false";
+}
+
+const DATE = /^(?:-?infinity|\d{4,}-\d\d-\d\d(?: BC)?)$/;
+const TIMESTAMP = /^(\d{4,}-\d\d-\d\d) ([\d:.]{8,})([+-]\d\d)?((?::\d\d)*)( BC)?$/;
+
+function date(bytes: Uint8Array, start: number, end: number): string {
+  const text = utf8Slice(bytes, start, end);
+  return DATE.test(text) ? `"${text}"` : failDateStyle("date");
+}
+
+/** XML Schema's format: a T, and an offset with minutes. */
+function timestamp(bytes: Uint8Array, start: number, end: number): string {
+  const text = utf8Slice(bytes, start, end);
+  if (text === "infinity" || text === "-infinity") return `"${text}"`;
+  const match = TIMESTAMP.exec(text);
+  if (match === null) return failDateStyle("timestamp");
+  const [, day, clock, hours, minutes, era = ""] = match;
+  return `"${day}T${clock}${hours === undefined ? "" : hours + (minutes || ":00")}${era}"`;
+}
+
+function record(bytes: Uint8Array, start: number, end: number): string {
+  const values = decodeRecordText(undefined, bytes, start, end);
+  return `{${values.map((value, i) => `"f${i + 1}":${JSON.stringify(value)}`).join(",")}}`;
+}
+
+function hstore(bytes: Uint8Array, start: number, end: number): string {
+  return JSON.stringify(hstoreCodec.decodeText(bytes, start, end));
+}
+
+const BY_NAME: ReadonlyMap<string, ToJson> = new Map<string, ToJson>([
+  ["bool", boolean],
+  ["int2", number],
+  ["int4", number],
+  ["int8", number],
+  ["float4", number],
+  ["float8", number],
+  ["numeric", number],
+  ["json", utf8Slice],
+  ["jsonb", utf8Slice],
+  ["date", date],
+  ["timestamp", timestamp],
+  ["timestamptz", timestamp],
+  ["record", record],
+  ["hstore", hstore],
+]);
+
+/** A codec whose values are JSON text. */
+function jsonCodec(toJson: ToJson): Codec<string> {
+  return { name: "json text", preferredFormat: 0, decodeText: toJson, encodeText: () => "" };
+}
+
+function arrayJson(element: ToJson, delimiter: string): ToJson {
+  const codec = createArrayCodec(jsonCodec(element), 0, delimiter);
+  return (bytes, start, end) => listJson(codec.decodeText(bytes, start, end));
+}
+
+function listJson(list: ArrayOf<string>): string {
+  const parts = list.map((item) => item === null ? "null" : typeof item === "string" ? item : listJson(item));
+  return `[${parts.join(",")}]`;
+}
+
+function recordJson(names: readonly string[], parts: readonly ToJson[]): ToJson {
+  const codecs = parts.map(jsonCodec);
+  const prefixes = names.map((name) => `${JSON.stringify(name)}:`);
+  return (bytes, start, end) => {
+    const values = decodeRecordText(codecs, bytes, start, end);
+    return `{${values.map((value, i) => `${prefixes[i]}${value ?? "null"}`).join(",")}}`;
+  };
+}
