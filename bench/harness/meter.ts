@@ -52,14 +52,17 @@ export class Meter {
   async window(milliseconds: number): Promise<Round> {
     const slow = this.#p50 >= SLOW_OPERATION;
     const cpu = new CpuReader(this.#operation, { now: () => performance.now(), cpu: cpuMicroseconds });
-    this.#gc.start();
     const stats = await this.#mitata.measure(slow ? cpu.runSlow : cpu.runQuick, {
       min_cpu_time: milliseconds * 1e6,
       min_samples: slow ? MIN_SLOW : MIN_QUICK,
       // Every operation is timed by itself: no batches.
       batch_threshold: 0,
       warmup_threshold: 0,
-      gc: false,
+      // mitata makes an array of 8 MB before its loop: that must not be collected in the window.
+      gc: () => {
+        collectGarbage();
+        this.#gc.start();
+      },
       // mitata asks for the time in its loop only.
       now: () => {
         cpu.inLoop = true;
@@ -133,6 +136,7 @@ export function collectGarbage(): void {
 class GcTimer {
   #observer: PerformanceObserver | undefined;
   #milliseconds: number = 0;
+  #began: number = 0;
 
   constructor() {
     if ("Deno" in globalThis || "Bun" in globalThis) return;
@@ -140,8 +144,10 @@ class GcTimer {
     this.#observer.observe({ entryTypes: ["gc"] });
   }
 
+  /** Collections that began before do not count, whenever they are told. */
   start(): void {
     this.#milliseconds = 0;
+    this.#began = performance.now();
   }
 
   /** Microseconds per operation. */
@@ -153,7 +159,9 @@ class GcTimer {
     return this.#milliseconds * 1000 / operations;
   }
 
-  #add(entries: readonly { duration: number }[]): void {
-    for (const { duration } of entries) this.#milliseconds += duration;
+  #add(entries: readonly { startTime: number; duration: number }[]): void {
+    for (const { startTime, duration } of entries) {
+      if (startTime >= this.#began) this.#milliseconds += duration;
+    }
   }
 }

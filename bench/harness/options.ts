@@ -50,7 +50,7 @@ const QUICK: RunOptions = {
     "tx 50",
   ],
   rounds: 5,
-  window: 60,
+  window: 100,
   warmWindow: 40,
   warmLimit: 400,
   drift: 0.1,
