@@ -14,6 +14,7 @@
  */
 
 export { connect, Connection, type TransactionStatus } from "./src/client/connection.ts";
+export type { Column } from "./src/client/columns.ts";
 export type { CopyFromStream, CopyToStream } from "./src/client/copy.ts";
 export type { CopyRow } from "./src/client/copy_rows.ts";
 export type { QueryOptions } from "./src/client/executor.ts";

@@ -5,6 +5,7 @@
  * another query.
  */
 
+import { type Column, columnsOf } from "./columns.ts";
 import {
   createRequest,
   execute,
@@ -117,6 +118,17 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   async arrays<A extends unknown[] = unknown[]>(): Promise<A[]> {
     const { rows } = await this.#settled("array");
     return rows as A[];
+  }
+
+  /**
+   * Runs the query; resolves with one array for each column, keyed by its name; of columns with one name the last wins.
+   *
+   * Where the type has a fixed width and no value is NULL the array is typed: int2 Int16Array, int4 Int32Array, oid
+   * Uint32Array, int8 BigInt64Array, float4 Float32Array, float8 Float64Array. Else it is a plain array.
+   */
+  async columns<C extends Record<string, Column> = Record<string, Column>>(): Promise<C> {
+    const { fields, rows } = await this.#settled("array");
+    return columnsOf(fields ?? [], rows as unknown[][]) as C;
   }
 
   /**

@@ -319,7 +319,7 @@ export class ServerConnection {
       maxQueries: pipeline === false ? 1 : pipeline.maxQueries,
       maxBytes: pipeline === false ? 1 : pipeline.maxBytes,
       statementCache: options.statementCache,
-      statementPrefix: `pipegres_${randomName()}_`,
+      statementPrefix: `p${randomName()}_`,
     });
     this.#reader = undefined;
     const rest = reader.rest();
@@ -435,7 +435,8 @@ function guard(callback: () => void): void {
   }
 }
 
+/** Nine characters that no other session of a server is likely to have. */
 function randomName(): string {
-  const words = crypto.getRandomValues(new Uint32Array(2));
-  return words[0]!.toString(36) + words[1]!.toString(36);
+  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+  return ((high! & 0xffff) * 2 ** 32 + low!).toString(36).padStart(9, "0").slice(-9);
 }
