@@ -82,6 +82,7 @@ function decodeArrayText<T>(
     if (at >= end) failMalformed();
     const byte = bytes[at]!;
     if (byte === 0x7b) { // '{'
+      if (outer.length + 1 >= MAX_DIMENSIONS) failMalformed();
       const inner: ArrayOf<T> = [];
       list.push(inner);
       outer.push(list);

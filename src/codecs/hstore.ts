@@ -31,6 +31,7 @@ export const hstoreCodec: Codec<Hstore> = {
     const record: Hstore = {};
     if (end - at < 4) failHstore();
     const count = readInt32(bytes, at);
+    if (count < 0) failHstore();
     at += 4;
     for (let i = 0; i < count; i++) {
       const keySize = length();

@@ -101,6 +101,11 @@ test("the delimiter is the element type's", () => {
   assert.equal(boxes.preferredFormat, 0);
 });
 
+test("arrays have six dimensions at most", () => {
+  assert.deepStrictEqual(decodeText(int4s, "{{{{{{1}}}}}}"), [[[[[[1]]]]]]);
+  assertRefuses(int4s, ValueError, { text: ["{{{{{{{1}}}}}}}", "{".repeat(100_000)] });
+});
+
 test("malformed arrays are refused", () => {
   assertRefuses(int4s, ValueError, {
     text: [

@@ -13,7 +13,16 @@ import { ProtocolError, ValueError } from "../../src/errors.ts";
 import type { Field } from "../../src/wire/backend.ts";
 import { assertProperty, hex } from "./codec_cases.ts";
 
-const registry = createRegistry();
+const registry = createRegistry().withTypes([
+  {
+    oid: 50_001,
+    name: "pair",
+    kind: "composite",
+    attributes: [{ name: "a", typeOid: 23 }, { name: "b", typeOid: 1009 }],
+  },
+  { oid: 50_002, name: "hstore", kind: "base" },
+  { oid: 50_003, name: "vector", kind: "base" },
+]);
 const encoder = new TextEncoder();
 const SHAPES: readonly RowShape[] = ["object", "array"];
 
@@ -212,6 +221,20 @@ test("resultFormats() asks for each column's preferred format", () => {
 
 test("random bytes end in a row, a ProtocolError or a ValueError", () => {
   const types = [
+    600,
+    602,
+    604,
+    1020,
+    1186,
+    3904,
+    3907,
+    3910,
+    4451,
+    2249,
+    5069,
+    50_001,
+    50_002,
+    50_003,
     16,
     17,
     20,
@@ -233,7 +256,7 @@ test("random bytes end in a row, a ProtocolError or a ValueError", () => {
     2950,
     3802,
   ];
-  assertProperty("random rows", 3_000, (random) => {
+  assertProperty("random rows", 4_000, (random) => {
     const fields = Array.from(
       { length: 3 },
       (_, i) => field(`c${i}`, types[Math.floor(random() * types.length)]!, random() < 0.5 ? 0 : 1),
