@@ -7,6 +7,7 @@ import {
   type Column,
   columnArrays,
   type Driver,
+  type Execute,
   insertFromArrays,
   type Row,
   type Rows,
@@ -20,6 +21,7 @@ interface Client {
   readonly sql: BoundSql;
   query<T>(text: string, values?: readonly unknown[]): Promise<Result<T>>;
   exec<T>(text: string): Promise<Result<T>[]>;
+  prepare?(text: string): Promise<{ query<T>(values: Values): Promise<Result<T>> }>;
   batch?(list: readonly unknown[]): Promise<readonly unknown[]>;
   transaction?<T>(run: (tx: Client) => Promise<T>): Promise<T>;
   copyFrom?(text: string): WritableStream<Uint8Array> & { readonly rowCount?: number | bigint };
@@ -44,7 +46,8 @@ const driver: Driver = {
   runtimes: ["deno", "bun", "node"],
   packages: [],
   notes: [
-    "simple: exec(); extended and prepared: query(text, values), which prepares on first use and caches",
+    "simple: exec(); extended: query(text, values), which prepares on first use and caches; prepared: prepare()",
+    "batch: batch() of templates; transaction: transaction() with query(); insert: copyRows(); cursor: .stream()",
     "result formats are learned per column, binary where that is cheaper",
   ],
   lacks: Object.fromEntries(
@@ -79,8 +82,8 @@ function sessionOf(client: Client): Session {
     async extended(text, values) {
       return (await client.query<Row>(text, values)).rows;
     },
-    prepare: (text) => Promise.resolve(async (values) => (await client.query<Row>(text, values)).rows),
-    prepareBinary: (text) => Promise.resolve(async (values) => (await client.query<Row>(text, values)).rows),
+    prepare: (text) => prepare(client, text),
+    prepareBinary: (text) => prepare(client, text),
     insert: (table, columns, rows) => insert(client, table, columns, rows),
     ...streaming(client),
     ...grouping(client),
@@ -88,6 +91,14 @@ function sessionOf(client: Client): Session {
     ...listening(client),
     close: () => client.close(),
   };
+}
+
+async function prepare(client: Client, text: string): Promise<Execute> {
+  if (typeof client.prepare !== "function") {
+    return async (values) => (await client.query<Row>(text, values)).rows;
+  }
+  const statement = await client.prepare(text);
+  return async (values) => (await statement.query<Row>(values)).rows;
 }
 
 /** A binary COPY, or one INSERT with an array parameter for each column. */
