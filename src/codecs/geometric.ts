@@ -9,40 +9,55 @@ import { encodeSimple, textForm } from "./text_form.ts";
 
 /** A point. */
 export interface Point {
+  /** Horizontal. */
   readonly x: number;
+  /** Vertical. */
   readonly y: number;
 }
 
 /** The infinite line ax + by + c = 0. */
 export interface Line {
+  /** Factor of x. */
   readonly a: number;
+  /** Factor of y. */
   readonly b: number;
+  /** The constant. */
   readonly c: number;
 }
 
 /** A line segment (lseg) between two points, or a box of two opposite corners, which the server puts upper right first. */
 export interface Segment {
+  /** Of the first point. */
   readonly x1: number;
+  /** Of the first point. */
   readonly y1: number;
+  /** Of the second point. */
   readonly x2: number;
+  /** Of the second point. */
   readonly y2: number;
 }
 
 /** A path: open, or closed as a polygon is. */
 export interface Path {
+  /** Whether the last point is joined to the first. */
   readonly closed: boolean;
+  /** In order. */
   readonly points: readonly Point[];
 }
 
 /** A polygon. */
 export interface Polygon {
+  /** In order. */
   readonly points: readonly Point[];
 }
 
 /** A circle. */
 export interface Circle {
+  /** Of the centre. */
   readonly x: number;
+  /** Of the centre. */
   readonly y: number;
+  /** Not negative. */
   readonly radius: number;
 }
 

@@ -16,6 +16,13 @@ export class Interval {
   /** Whole microseconds, within 2^53 either way. */
   readonly microseconds: number;
 
+  /**
+   * An interval of these fields.
+   *
+   * @param months whole months
+   * @param days whole days
+   * @param microseconds whole microseconds
+   */
   constructor(months: number, days: number, microseconds: number) {
     this.months = months;
     this.days = days;

@@ -24,6 +24,8 @@ export class Range<T = unknown> {
   readonly isEmpty: boolean;
 
   /**
+   * A range that is not empty.
+   *
    * @param lower `null`: no lower bound
    * @param upper `null`: no upper bound
    * @param bounds default `"[)"`
