@@ -73,6 +73,8 @@ class Fuzz {
   readonly #counts: Record<string, number> = {};
   /** What must be in the table at the end; `undefined`: nobody can know. */
   readonly #kept: Map<number, boolean | undefined> = new Map();
+  /** What the queries of a transaction find in a setting that is local to it. */
+  readonly #transactions: WeakMap<Queryable, string> = new WeakMap();
   #nonce: number = 0;
   #queries: number = 0;
   #lost: number = 0;
@@ -200,9 +202,13 @@ class Fuzz {
 
   async #cached(on: Queryable, n: number): Promise<void> {
     const kind = this.#below(20);
-    const result = on.query(`select $1::int8 as n, ${kind} as kind, $2::text as t`, [n, `t${n}`]);
+    const text = `select $1::int8 as n, ${kind} as kind, current_setting('fuzz.inside', true) as inside`;
+    const result = on.query(text, [n]);
     const { rows } = on === this.#conn ? await this.#orLost(result) ?? {} : await result;
-    if (rows !== undefined) assert.deepEqual(rows, [{ n: BigInt(n), kind, t: `t${n}` }]);
+    if (rows === undefined) return;
+    // The setting has no value outside, or an empty one once it has had another.
+    const inside = this.#transactions.get(on) ?? (rows[0]!["inside"] === null ? null : "");
+    assert.deepEqual(rows, [{ n: BigInt(n), kind, inside }]);
   }
 
   async #ambiguous(on: Queryable, n: number): Promise<void> {
@@ -305,6 +311,7 @@ class Fuzz {
   async #transaction(n: number): Promise<void> {
     const inserted: number[] = [];
     const level = async (tx: Transaction, depth: number): Promise<void> => {
+      this.#transactions.set(tx, `in ${n}`);
       for (let left = this.#below(4); left >= 0; left--) {
         const burst = this.#random() < 0.3 ? 3 : 1;
         await settleAll(Array.from({ length: burst }, () => this.#run(tx, n)));
@@ -327,7 +334,12 @@ class Fuzz {
       if (end < 0.25) await tx.query("select ('t' || $1)::int", [`${n}`]).catch(() => {});
       else if (end < 0.3) await fails(tx.query("select ('t' || $1)::int", [`${n}`]), "22P02", `t${n}`);
     };
-    const error = await this.#conn.transaction((tx) => level(tx, 0)).then(
+    const error = await this.#conn.transaction(async (tx) => {
+      const first = tx.query("select set_config('fuzz.inside', $1, true)", [`in ${n}`]);
+      first.catch(() => {}); // when it is lost, what follows fails
+      await level(tx, 0);
+      await first;
+    }).then(
       () => undefined,
       (reason) => reason,
     );
