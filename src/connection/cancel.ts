@@ -1,25 +1,24 @@
 /** CancelRequest on a connection of its own (PostgreSQL manual, 53.2.8). */
 
-import type { Transport, TransportFactory } from "../transport/transport.ts";
+import type { Transport } from "../transport/transport.ts";
 import type { BackendKeyData } from "../wire/backend.ts";
 import { writeCancelRequest } from "../wire/frontend.ts";
 import { Writer } from "../wire/writer.ts";
-import type { ResolvedHost } from "./options.ts";
+import { openLink, type Route } from "./open_link.ts";
 
 /**
- * Sends a CancelRequest and waits until the server has closed that connection: then the signal has been given, and
+ * Sends a CancelRequest, encrypted as the session is, and waits until the server has closed that connection: then the signal has been given, and
  * can hit nothing that is sent afterwards.
  *
  * @param signal ends the attempt
  * @throws whatever the transport or the signal says
  */
 export async function sendCancelRequest(
-  factory: TransportFactory,
-  host: ResolvedHost,
+  route: Route,
   keyData: BackendKeyData,
   signal: AbortSignal,
 ): Promise<void> {
-  const transport = await factory.connect({ host: host.host, port: host.port, path: host.path, signal });
+  const { transport } = await openLink(route, signal);
   try {
     await ended(transport, keyData, signal);
   } finally {

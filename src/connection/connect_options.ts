@@ -20,6 +20,23 @@ export type TargetSessionAttrs =
 /** A version of TLS. */
 export type TlsVersion = "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3";
 
+/** What a function that gets an OAuth token is told. */
+export interface OAuthRequest {
+  /** Host as it was given. */
+  readonly host: string;
+  readonly port: number;
+  readonly user: string;
+  readonly database: string;
+  /** `oauth_issuer` of the connection string. */
+  readonly issuer: string | undefined;
+  /** `oauth_client_id` of the connection string. */
+  readonly clientId: string | undefined;
+  /** `oauth_client_secret` of the connection string. */
+  readonly clientSecret: string | undefined;
+  /** `oauth_scope` of the connection string. */
+  readonly scope: string | undefined;
+}
+
 /** How many queries may be on the way at once. */
 export interface PipelineOptions {
   /** Queries sent and not answered; 1 or more, default 1000. */
@@ -68,7 +85,7 @@ export interface ConnectOptions {
   readonly sslnegotiation?: "postgres" | "direct" | undefined;
   /** File of trusted certificates, or `system`. Default `~/.postgresql/root.crt`. */
   readonly sslrootcert?: string | undefined;
-  /** File of revoked certificates. */
+  /** File of revoked certificates. Default `~/.postgresql/root.crl`. Not under Deno, which cannot check it. */
   readonly sslcrl?: string | undefined;
   /** File of the client's certificate. Default `~/.postgresql/postgresql.crt`. */
   readonly sslcert?: string | undefined;
@@ -77,7 +94,7 @@ export interface ConnectOptions {
   /** Passphrase of the private key. */
   readonly sslpassword?: string | undefined;
   /** Whether to send a client certificate: `allow` when asked and there is one. Default `allow`. */
-  readonly sslcertmode?: "disable" | "allow" | "require" | undefined;
+  readonly sslcertmode?: "disable" | "allow" | undefined;
   /** Whether to name the host in the TLS handshake. Default `true`. */
   readonly sslsni?: boolean | undefined;
   /** Default `TLSv1.2`. */
@@ -90,9 +107,16 @@ export interface ConnectOptions {
    * an array or separated by commas; or, each with `!` before it, those it may not. Default: any.
    */
   readonly requireAuth?: string | readonly string[] | undefined;
+  /**
+   * The bearer token for servers that ask for OAuth (PostgreSQL 18), or a function that is called for each new
+   * connection whose server does. `undefined` asks the server what it wants, which its refusal tells.
+   */
+  readonly oauthToken?:
+    | string
+    | ((request: OAuthRequest) => string | undefined | Promise<string | undefined>);
   /** Whether SCRAM is bound to the TLS channel. Default `prefer`. */
   readonly channelBinding?: ChannelBindingMode | undefined;
-  /** Whether the password may be sent in clear without TLS to another machine. Default `false`. */
+  /** Whether a password or token may be sent in clear without TLS to another machine. Default `false`. */
   readonly allowCleartextPassword?: boolean | undefined;
   /** The greatest SCRAM iteration count accepted from a server, 1 to 2_147_483_647. Default 10_000_000. */
   readonly scramMaxIterations?: number | undefined;
@@ -108,13 +132,13 @@ export interface ConnectOptions {
   readonly connectTimeout?: number | undefined;
   /** Whether to send TCP keepalives. Default `true`. */
   readonly keepalives?: boolean | undefined;
-  /** Milliseconds without traffic before the first keepalive; 0: the system's default. Default 0. */
+  /** Milliseconds without traffic before the first keepalive; 0: the system's default, as always under Deno. Default 0. */
   readonly keepalivesIdle?: number | undefined;
-  /** Milliseconds between keepalives; 0: the system's default. Default 0. */
+  /** Milliseconds between keepalives. No runtime can set it: the system's default holds. */
   readonly keepalivesInterval?: number | undefined;
-  /** Lost keepalives that end the connection; 0: the system's default. Default 0. */
+  /** Lost keepalives that end the connection. No runtime can set it: the system's default holds. */
   readonly keepalivesCount?: number | undefined;
-  /** Milliseconds that sent bytes may stay unacknowledged; 0: the system's default. Default 0. */
+  /** Milliseconds that sent bytes may stay unacknowledged. No runtime can set it: the system's default holds. */
   readonly tcpUserTimeout?: number | undefined;
   /** Oldest protocol version accepted. Default `3.0`. */
   readonly minProtocolVersion?: "3.0" | "3.2" | "latest" | undefined;

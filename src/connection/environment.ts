@@ -10,6 +10,8 @@ export interface FileText {
   readonly text: string;
   /** Permission bits, or `undefined` where the system has none. */
   readonly mode: number | undefined;
+  /** User ID of the owner, or `undefined` where the system has none. */
+  readonly owner?: number | undefined;
 }
 
 /** What options may be filled in from. */
@@ -40,7 +42,7 @@ interface Runtime {
 }
 
 interface FileSystem {
-  stat(path: string): Promise<{ readonly mode: number; isFile(): boolean }>;
+  stat(path: string): Promise<{ readonly mode: number; readonly uid: number; isFile(): boolean }>;
   readFile(path: string, encoding: "utf8"): Promise<string>;
 }
 
@@ -112,7 +114,8 @@ async function readPlainFile(
     // Opening a pipe would wait for its writer.
     const found = await fs.stat(path);
     if (!found.isFile()) return undefined;
-    return { text: await fs.readFile(path, "utf8"), mode: windows ? undefined : found.mode & 0o777 };
+    const text = await fs.readFile(path, "utf8");
+    return windows ? { text, mode: undefined } : { text, mode: found.mode & 0o777, owner: found.uid };
   } catch {
     return undefined;
   }

@@ -5,12 +5,14 @@
  * engine with the framer and the writer, so that no byte is lost or read twice.
  */
 
-import { chooseMechanism } from "../auth/authenticator.ts";
+import { type Authenticator, chooseMechanism } from "../auth/authenticator.ts";
+import { tlsServerEndPoint } from "../auth/certificate.ts";
 import { md5Password } from "../auth/md5.ts";
+import { OAuthBearer } from "../auth/oauth_bearer.ts";
 import { ScramSha256 } from "../auth/scram_sha256.ts";
 import { Session } from "../engine/session.ts";
 import { ConnectionError, createNotice, PostgresError, ProtocolError } from "../errors.ts";
-import type { Transport } from "../transport/transport.ts";
+import type { TlsTransport, Transport } from "../transport/transport.ts";
 import * as backend from "../wire/backend.ts";
 import * as frontend from "../wire/frontend.ts";
 import * as types from "../wire/message_types.ts";
@@ -26,6 +28,8 @@ export interface EstablishContext {
   readonly reader: StartupReader;
   readonly options: ResolvedOptions;
   readonly host: ResolvedHost;
+  /** The transport, where it is TLS. */
+  readonly tls: TlsTransport | undefined;
 }
 
 /** What the engine goes on with. */
@@ -154,31 +158,27 @@ async function authenticateSasl(
   session: Session,
   data: Uint8Array,
 ): Promise<void> {
-  const choice = chooseMechanism(readMechanisms(data), { channelBinding: context.options.channelBinding });
-  const scram = new ScramSha256({
-    password: await passwordFor(context),
-    channelBinding: choice.channelBinding,
-    maxIterations: context.options.scramMaxIterations,
-  });
-  frontend.writeSaslInitialResponse(writer, scram.mechanism, await scram.start());
+  const exchange = await chooseExchange(context, readMechanisms(data));
+  frontend.writeSaslInitialResponse(writer, exchange.mechanism, await exchange.start());
   send(context, writer);
   for (;;) {
     const message = await context.reader.next();
     if (message.type !== types.AUTHENTICATION) {
+      explainRefusal(exchange, message);
       onAnyTime(context, session, message);
       continue;
     }
     const { request, data } = backend.readAuthentication(message.body, 0, message.body.length);
     switch (request) {
       case types.AUTHENTICATION_SASL_CONTINUE:
-        frontend.writeSaslResponse(writer, await scram.next(data));
+        frontend.writeSaslResponse(writer, await exchange.next(data));
         send(context, writer);
         break;
       case types.AUTHENTICATION_SASL_FINAL:
-        scram.finish(data);
+        exchange.finish(data);
         break;
       case types.AUTHENTICATION_OK:
-        if (scram.finished) return;
+        if (exchange.finished) return;
         throw new ProtocolError(
           "Cannot authenticate: the server said it is satisfied before it proved that it knows the password",
         );
@@ -188,6 +188,60 @@ async function authenticateSasl(
         );
     }
   }
+}
+
+/** SCRAM before OAuth, as libpq ranks them, of what the options allow and can do. */
+async function chooseExchange(context: EstablishContext, offered: readonly string[]): Promise<Authenticator> {
+  const { options, tls } = context;
+  const allowed = (method: AuthMethod) => options.requireAuth?.includes(method) ?? true;
+  const scramOffered = offered.some((name) => name.startsWith("SCRAM-SHA-256"));
+  if (offered.includes("OAUTHBEARER") && !(scramOffered && allowed("scram-sha-256"))) {
+    return new OAuthBearer(await tokenFor(context, allowed("oauth")));
+  }
+  if (!allowed("scram-sha-256")) failForbidden("SASL");
+  const bound = offered.includes("SCRAM-SHA-256-PLUS") && tls?.peerCertificate !== undefined &&
+    options.channelBinding !== "disable";
+  const choice = chooseMechanism(offered, {
+    channelBinding: options.channelBinding,
+    tls: tls !== undefined,
+    // Only where it is offered: there are certificates for which it cannot be made.
+    certificateHash: bound ? await tlsServerEndPoint(tls.peerCertificate) : tls?.peerCertificate,
+  });
+  return new ScramSha256({
+    password: await passwordFor(context),
+    channelBinding: choice.channelBinding,
+    maxIterations: options.scramMaxIterations,
+  });
+}
+
+async function tokenFor(context: EstablishContext, allowed: boolean): Promise<string> {
+  const { options, host } = context;
+  if (!allowed) failForbidden("an OAuth token");
+  if (options.channelBinding === "require") failUnbound("an OAuth token");
+  if (isInClear(context)) failInClear("an OAuth token");
+  const token = await options.oauthToken(host);
+  if (token !== undefined) return token;
+  throw new ConnectionError(
+    "Cannot authenticate: the server asks for an OAuth token and none is set (option oauthToken)",
+    { code: "AUTHENTICATION_FAILED" },
+  );
+}
+
+/** A server that refuses a token says why in the exchange, and only that it does in its error. */
+function explainRefusal(exchange: Authenticator, { type, body }: StartupMessage): void {
+  const refusal = exchange instanceof OAuthBearer ? exchange.refusal : undefined;
+  if (type !== types.ERROR_RESPONSE || refusal === undefined) return;
+  const error = new PostgresError(backend.readResponseFields("ErrorResponse", body, 0, body.length));
+  const { status, scope, discoveryUrl } = refusal;
+  const details = [
+    ...(status === undefined ? [] : [`status ${status}`]),
+    ...(scope === undefined ? [] : [`scope "${scope}"`]),
+    ...(discoveryUrl === undefined ? [] : [`configuration ${discoveryUrl}`]),
+  ];
+  throw new ConnectionError(
+    `Cannot authenticate: the server refused the OAuth token (${details.join(", ") || "no reason given"})`,
+    { code: error.code, cause: error },
+  );
 }
 
 function readMechanisms(data: Uint8Array): string[] {
@@ -204,34 +258,48 @@ function readMechanisms(data: Uint8Array): string[] {
 
 /** What the options forbid is not answered, whatever the server says. */
 function checkAllowed(context: EstablishContext, request: number): void {
-  const { options, host } = context;
+  const { options } = context;
   const method = methodName(request);
+  // Which of its mechanisms are allowed is seen once they are known.
+  if (request === types.AUTHENTICATION_SASL) {
+    if (options.requireAuth?.some((name) => name === "scram-sha-256" || name === "oauth") === false) {
+      failForbidden(method);
+    }
+    return;
+  }
   const name = requireAuthName(request);
   if (options.requireAuth !== undefined && (name === undefined || !options.requireAuth.includes(name))) {
-    throw new ConnectionError(
-      `Cannot authenticate: the server asks for ${method}, which require_auth does not allow`,
-      {
-        code: "AUTHENTICATION_FAILED",
-      },
-    );
+    failForbidden(method);
   }
-  if (options.channelBinding === "require" && request !== types.AUTHENTICATION_SASL) {
-    throw new ConnectionError(
-      `Cannot authenticate: channel binding is required, but the server asks for ${method}`,
-      {
-        code: "AUTHENTICATION_FAILED",
-      },
-    );
-  }
-  if (
-    request === types.AUTHENTICATION_CLEARTEXT_PASSWORD && !options.allowCleartextPassword && !isLocal(host)
-  ) {
-    throw new ConnectionError(
-      "Cannot authenticate: the server asks for the password in clear on a connection without TLS; " +
-        "allowCleartextPassword permits it",
-      { code: "AUTHENTICATION_FAILED" },
-    );
-  }
+  if (options.channelBinding === "require") failUnbound(method);
+  if (request === types.AUTHENTICATION_CLEARTEXT_PASSWORD && isInClear(context)) failInClear("the password");
+}
+
+function failForbidden(method: string): never {
+  throw new ConnectionError(
+    `Cannot authenticate: the server asks for ${method}, which require_auth does not allow`,
+    { code: "AUTHENTICATION_FAILED" },
+  );
+}
+
+function failUnbound(method: string): never {
+  throw new ConnectionError(
+    `Cannot authenticate: channel binding is required, but the server asks for ${method}`,
+    { code: "AUTHENTICATION_FAILED" },
+  );
+}
+
+function failInClear(what: string): never {
+  throw new ConnectionError(
+    `Cannot authenticate: the server asks for ${what} in clear on a connection without TLS; ` +
+      "allowCleartextPassword permits it",
+    { code: "AUTHENTICATION_FAILED" },
+  );
+}
+
+/** Whether what is sent could be read on the way, and nobody has allowed that. */
+function isInClear({ tls, host, options }: EstablishContext): boolean {
+  return tls === undefined && !options.allowCleartextPassword && !isLocal(host);
 }
 
 /** Whether bytes to this host never leave the machine. */
@@ -288,8 +356,6 @@ function requireAuthName(request: number): AuthMethod | undefined {
       return "gss";
     case types.AUTHENTICATION_SSPI:
       return "sspi";
-    case types.AUTHENTICATION_SASL:
-      return "scram-sha-256";
     default:
       return undefined;
   }

@@ -15,7 +15,6 @@ export interface Keyword {
 }
 
 const NO_GSSAPI = "GSSAPI is not supported";
-const NO_OAUTH = "OAuth is not supported";
 const NO_SCRAM_KEYS = "SCRAM keys in place of a password are not supported";
 
 /** By keyword. */
@@ -49,7 +48,11 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>(O
   sslcompression: {},
   sslcert: { variable: "PGSSLCERT" },
   sslkey: { variable: "PGSSLKEY" },
-  sslcertmode: { variable: "PGSSLCERTMODE" },
+  sslcertmode: {
+    variable: "PGSSLCERTMODE",
+    refused: "no runtime tells whether the server asked for a certificate",
+    harmless: ["disable", "allow"],
+  },
   sslpassword: {},
   sslrootcert: { variable: "PGSSLROOTCERT" },
   sslcrl: { variable: "PGSSLCRL" },
@@ -79,10 +82,11 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>(O
   load_balance_hosts: { variable: "PGLOADBALANCEHOSTS" },
   scram_client_key: { refused: NO_SCRAM_KEYS },
   scram_server_key: { refused: NO_SCRAM_KEYS },
-  oauth_issuer: { refused: NO_OAUTH },
-  oauth_client_id: { refused: NO_OAUTH },
-  oauth_client_secret: { refused: NO_OAUTH },
-  oauth_scope: { refused: NO_OAUTH },
+  // For the function that gets the token.
+  oauth_issuer: {},
+  oauth_client_id: {},
+  oauth_client_secret: {},
+  oauth_scope: {},
   sslkeylogfile: { refused: "TLS session keys are not written to files" },
 }));
 

@@ -1,9 +1,10 @@
 /** From options to an established session: transport, hosts in order, a time limit on each. */
 
-import { ConnectionError, PostgresError, TimeoutError } from "../errors.ts";
+import { ConfigurationError, ConnectionError, PostgresError, TimeoutError } from "../errors.ts";
 import { selectTransport } from "../transport/select.ts";
 import type { TransportFactory } from "../transport/transport.ts";
 import { useUtf8Slice } from "../wire/utf8.ts";
+import { openLink, type Route, TlsFailure } from "./open_link.ts";
 import {
   type ConnectOptions,
   type ResolvedHost,
@@ -60,6 +61,15 @@ interface Failure {
   readonly error: unknown;
 }
 
+/** One attempt to reach a session: everything but the host. */
+interface Search {
+  readonly factory: TransportFactory;
+  readonly options: ResolvedOptions;
+  readonly attributes: TargetSessionAttrs;
+  readonly signal: AbortSignal | undefined;
+  readonly failures: Failure[];
+}
+
 /**
  * Tries the hosts in order, or in random order for `load_balance_hosts=random`. As in libpq a server that answers and
  * refuses ends the search, unless it is not ready to take connections (class 57P) or full (53300).
@@ -78,16 +88,163 @@ async function openFirst(
     : [targetSessionAttrs];
   for (const attributes of passes) {
     for (const host of hosts) {
-      try {
-        return await openWithin(factory, options, host, attributes, signal);
-      } catch (error) {
-        if (signal?.aborted) throw error;
-        failures.push({ host, error });
-        if (error instanceof PostgresError && !isPassing(error)) throw everyHostFailed(failures);
-      }
+      const connection = await openHost({ factory, options, attributes, signal, failures }, host);
+      if (connection !== undefined) return connection;
     }
   }
   throw everyHostFailed(failures);
+}
+
+/** Tries all addresses of a host, each within the time limit. */
+async function openHost(search: Search, host: ResolvedHost): Promise<ServerConnection | undefined> {
+  const { factory, options, failures, signal } = search;
+  let addresses: readonly ResolvedHost[] | undefined;
+  for (let i = 0; addresses === undefined ? i === 0 : i < addresses.length; i++) {
+    try {
+      return await within(addresses?.[i] ?? host, options.connectTimeout, signal, async (limit) => {
+        addresses ??= await addressesOf(factory, options, host, limit);
+        return await openAddress(search, addresses[i]!, limit);
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      failures.push({ host: addresses?.[i] ?? host, error });
+      if (isFinal(error)) throw everyHostFailed(failures);
+      // The server that has answered is there on its other addresses, too.
+      if (error instanceof PostgresError || codeOf(error) === SESSION_ATTRIBUTES) return undefined;
+    }
+  }
+  return undefined;
+}
+
+/** Whether no other host is to be tried. */
+function isFinal(error: unknown): boolean {
+  if (error instanceof PostgresError) return !isPassing(error);
+  return error instanceof ConfigurationError || codeOf(error) === "AUTHENTICATION_FAILED";
+}
+
+async function addressesOf(
+  factory: TransportFactory,
+  options: ResolvedOptions,
+  host: ResolvedHost,
+  limit: AbortSignal,
+): Promise<readonly ResolvedHost[]> {
+  if (host.path !== undefined || factory.lookup === undefined) return [host];
+  const found = await abortable(factory.lookup(host.host, host.port), limit);
+  const addresses = options.loadBalanceHosts === "random" ? shuffle(found) : found;
+  return addresses.map((address) => ({ ...host, host: address }));
+}
+
+async function abortable<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  let onAbort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Runs `work` with a signal that aborts with the caller's, or when the time is over. */
+async function within<T>(
+  host: ResolvedHost,
+  milliseconds: number,
+  signal: AbortSignal | undefined,
+  work: (limit: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const forward = () => controller.abort(signal!.reason);
+  signal?.addEventListener("abort", forward, { once: true });
+  if (signal?.aborted) forward();
+  const timer = milliseconds > 0
+    ? setTimeout(() => {
+      controller.abort(
+        new TimeoutError(
+          `Cannot connect to ${describeHost(host)} within ${milliseconds} ms (connectTimeout)`,
+        ),
+      );
+    }, milliseconds)
+    : undefined;
+  try {
+    controller.signal.throwIfAborted();
+    return await work(controller.signal);
+  } finally {
+    clearTimeout(timer);
+    signal?.removeEventListener("abort", forward);
+  }
+}
+
+/** The ways to an address that `sslmode` allows, the first one first. */
+function routesTo({ factory, options }: Search, host: ResolvedHost): readonly Route[] {
+  const ways = (...tls: Route["tls"][]) => tls.map((each) => ({ factory, options, host, tls: each }));
+  // TLS is never spoken on a Unix-domain socket.
+  if (host.path !== undefined) return ways("none");
+  switch (options.sslmode) {
+    case "disable":
+      return ways("none");
+    case "allow":
+      return ways("none", "demand");
+    case "prefer":
+      return ways("offer", "none");
+    default:
+      return ways("demand");
+  }
+}
+
+/**
+ * Opens a session, for `allow` and `prefer` the other way when the first fails: where TLS could not be established, or
+ * the server refused the session. Never where TLS was not tried, was not offered, or the user's options forbade something.
+ */
+async function openAddress(
+  search: Search,
+  host: ResolvedHost,
+  limit: AbortSignal,
+): Promise<ServerConnection> {
+  let first: unknown;
+  for (const route of routesTo(search, host)) {
+    let encrypted = route.tls === "offer";
+    try {
+      const link = await openLink(route, limit);
+      encrypted = link.tls !== undefined;
+      const connection = await ServerConnection.open(link, limit);
+      return search.attributes === "any"
+        ? connection
+        : await checkAttributes(connection, search.attributes, limit);
+    } catch (error) {
+      if (limit.aborted) throw error;
+      if (first !== undefined) throw bothFailed(first, error);
+      const refused = error instanceof TlsFailure || error instanceof PostgresError && !isPassing(error);
+      const other = search.options.sslmode === "prefer" ? encrypted : search.options.sslmode === "allow";
+      if (!refused || !other || host.path !== undefined) throw error;
+      first = error;
+    }
+  }
+  throw first;
+}
+
+/**
+ * One error of two. Of two refusals the one that says more: a server that lets nobody in this way (28000) has looked
+ * less closely than one that says something else.
+ */
+function bothFailed(first: unknown, second: unknown): unknown {
+  const [plain, encrypted] = second instanceof TlsFailure ? [first, second] : [second, first];
+  if (encrypted instanceof TlsFailure && plain instanceof PostgresError && plain.code === "28000") {
+    return new ConnectionError(`${encrypted.message}; without TLS: ${plain.message}`, {
+      code: encrypted.code,
+      cause: new AggregateError([encrypted, plain], "With and without TLS"),
+    });
+  }
+  if (!(second instanceof PostgresError)) return first instanceof PostgresError ? first : second;
+  const swapped = first instanceof PostgresError && (first.code !== "28000" || second.code === "28000");
+  const [told, other] = swapped ? [first, second] : [second, first];
+  return Object.defineProperty(told as Error, "cause", {
+    value: other,
+    enumerable: false,
+    configurable: true,
+  });
 }
 
 /** Whether another host, or the same one later, may do. */
@@ -95,9 +252,15 @@ function isPassing(error: PostgresError): boolean {
   return error.code.startsWith("57P") || error.code === "53300";
 }
 
+/** Whether an error needs no place in front of it. */
+function tellsItself(error: unknown): boolean {
+  return error instanceof PostgresError || error instanceof TimeoutError ||
+    error instanceof ConfigurationError;
+}
+
 function everyHostFailed(failures: readonly Failure[]): unknown {
   const last = failures[failures.length - 1]!.error;
-  if (failures.length === 1 && (last instanceof PostgresError || last instanceof TimeoutError)) return last;
+  if (failures.length === 1 && tellsItself(last)) return last;
   const tried = failures.map(({ host, error }) => `${describeHost(host)}: ${messageOf(error)}`);
   return new ConnectionError(`Cannot connect to ${tried.join("; ")}`, {
     code: codeOf(last),
@@ -116,36 +279,7 @@ function shuffle<T>(items: readonly T[]): T[] {
   return shuffled;
 }
 
-async function openWithin(
-  factory: TransportFactory,
-  options: ResolvedOptions,
-  host: ResolvedHost,
-  attributes: TargetSessionAttrs,
-  signal: AbortSignal | undefined,
-): Promise<ServerConnection> {
-  const controller = new AbortController();
-  const { connectTimeout } = options;
-  const forward = () => controller.abort(signal!.reason);
-  signal?.addEventListener("abort", forward, { once: true });
-  if (signal?.aborted) forward();
-  const timer = connectTimeout > 0
-    ? setTimeout(() => {
-      controller.abort(
-        new TimeoutError(
-          `Cannot connect to ${describeHost(host)} within ${connectTimeout} ms (connectTimeout)`,
-        ),
-      );
-    }, connectTimeout)
-    : undefined;
-  try {
-    const connection = await ServerConnection.open(factory, options, host, controller.signal);
-    if (attributes === "any") return connection;
-    return await checkAttributes(connection, attributes, controller.signal);
-  } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener("abort", forward);
-  }
-}
+const SESSION_ATTRIBUTES = "SESSION_ATTRIBUTES";
 
 /** Closes what is not looked for. */
 async function checkAttributes(
@@ -161,7 +295,7 @@ async function checkAttributes(
     signal.throwIfAborted();
     if (mismatch === undefined) return connection;
     throw new ConnectionError(`${mismatch}, wanted target_session_attrs=${attributes}`, {
-      code: "SESSION_ATTRIBUTES",
+      code: SESSION_ATTRIBUTES,
     });
   } catch (error) {
     connection.close(0);
@@ -173,7 +307,8 @@ async function checkAttributes(
 
 function describeHost(host: ResolvedHost): string {
   if (host.path !== undefined) return host.path;
-  return host.host.includes(":") ? `[${host.host}]:${host.port}` : `${host.host}:${host.port}`;
+  const place = host.name.includes(":") ? `[${host.name}]:${host.port}` : `${host.name}:${host.port}`;
+  return host.name === host.host ? place : `${place} (${host.host})`;
 }
 
 function messageOf(error: unknown): string {

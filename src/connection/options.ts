@@ -7,8 +7,14 @@ import type { ChannelBindingMode } from "../auth/authenticator.ts";
 import { MAX_ITERATIONS } from "../auth/scram_sha256.ts";
 import type { TypeOverride } from "../codecs/registry.ts";
 import { ConfigurationError, type Notice } from "../errors.ts";
-import type { TransportFactory } from "../transport/transport.ts";
-import type { ConnectOptions, SslMode, TargetSessionAttrs, TlsVersion } from "./connect_options.ts";
+import type { TlsCredentials, TransportFactory } from "../transport/transport.ts";
+import type {
+  ConnectOptions,
+  OAuthRequest,
+  SslMode,
+  TargetSessionAttrs,
+  TlsVersion,
+} from "./connect_options.ts";
 import { type Environment, processEnvironment } from "./environment.ts";
 import { type ResolvedHost, resolveHosts } from "./hosts.ts";
 import {
@@ -22,10 +28,12 @@ import {
 } from "./option_values.ts";
 import { findPassword, passwordFileProblem } from "./password_file.ts";
 import { gatherSettings, mergeOptions } from "./settings.ts";
+import { loadTlsCredentials } from "./tls_files.ts";
 import type { Settings } from "./conninfo.ts";
 
 export type {
   ConnectOptions,
+  OAuthRequest,
   PipelineOptions,
   SslMode,
   TargetSessionAttrs,
@@ -58,7 +66,7 @@ export interface ResolvedTls {
   /** `sslkey`: a file. */
   readonly key: string | undefined;
   /** `sslcertmode`. */
-  readonly certificateMode: "disable" | "allow" | "require";
+  readonly certificateMode: "disable" | "allow";
   /** `sslsni`. */
   readonly serverName: boolean;
   /** `ssl_min_protocol_version`. */
@@ -86,6 +94,8 @@ interface Secrets {
   readonly password: string | (() => string | Promise<string>) | undefined;
   readonly sslpassword: string | undefined;
   readonly passfile: string | undefined;
+  readonly oauthToken: ConnectOptions["oauthToken"];
+  readonly oauth: Pick<OAuthRequest, "issuer" | "clientId" | "clientSecret" | "scope">;
   readonly environment: Environment;
 }
 
@@ -132,6 +142,7 @@ export interface ResolvedOptions extends ResolvedSettings {}
 export class ResolvedOptions {
   readonly #secrets: Secrets;
   #passwordFileProblem: string | undefined = undefined;
+  #credentials: TlsCredentials | undefined = undefined;
 
   constructor(resolved: ResolvedSettings, secrets: Secrets) {
     Object.assign(this, resolved);
@@ -176,9 +187,38 @@ export class ResolvedOptions {
     return this.#passwordFileProblem;
   }
 
-  /** The passphrase of the client's private key. */
-  sslPassword(): string | undefined {
-    return this.#secrets.sslpassword;
+  /**
+   * Certificates and keys, read anew at each call: the same object as before while the files stay the same.
+   *
+   * @throws {ConfigurationError} when a file that is needed is missing, or must not be used
+   */
+  async tlsCredentials(): Promise<TlsCredentials> {
+    const { environment, sslpassword } = this.#secrets;
+    const credentials = await loadTlsCredentials(this, environment, sslpassword);
+    if (JSON.stringify(credentials) !== JSON.stringify(this.#credentials)) this.#credentials = credentials;
+    return this.#credentials!;
+  }
+
+  /**
+   * The OAuth token for a host.
+   *
+   * @returns `undefined` when no option gives one; empty to ask the server what it wants
+   * @throws {ConfigurationError} when the function returns something that is no token
+   */
+  async oauthToken(host: ResolvedHost): Promise<string | undefined> {
+    const { oauthToken, oauth } = this.#secrets;
+    if (oauthToken === undefined) return undefined;
+    const { database, user } = this;
+    const made: unknown = typeof oauthToken === "function"
+      ? await oauthToken({ host: host.name, port: host.port, user, database, ...oauth })
+      : oauthToken;
+    if (made === undefined) return "";
+    if (typeof made === "string" && /^[\w.~+/-]*=*$/.test(made)) return made;
+    throw new ConfigurationError(
+      `Cannot use the OAuth token: wanted letters, digits and -._~+/ with = at the end only, received ${
+        typeof made === "string" ? "other characters" : typeof made
+      }`,
+    );
   }
 
   /** Where this leads to. Run-time settings are left out: they may hold what is nobody's business. */
@@ -237,33 +277,22 @@ export async function resolveOptions(
     onNotice: given.onNotice ?? ignore,
     onParameterStatus: given.onParameterStatus ?? ignore,
   };
-  refuseTls(resolved);
   return new ResolvedOptions(resolved, {
     password: typeof given.password === "function" ? given.password : textOf(settings, "password"),
     sslpassword: textOf(settings, "sslpassword"),
     passfile: textOf(settings, "passfile"),
+    oauthToken: oauthTokenOption(given),
+    oauth: {
+      issuer: textOf(settings, "oauth_issuer"),
+      clientId: textOf(settings, "oauth_client_id"),
+      clientSecret: textOf(settings, "oauth_client_secret"),
+      scope: textOf(settings, "oauth_scope"),
+    },
     environment,
   });
 }
 
 function ignore(): void {}
-
-/** Whether plaintext would break what the options ask for. TLS is never spoken on a Unix-domain socket, as in libpq. */
-export function demandsTls(options: Pick<ResolvedOptions, "hosts" | "sslmode" | "channelBinding">): boolean {
-  if (options.channelBinding === "require") return true;
-  return SSL_MODES.indexOf(options.sslmode) >= SSL_MODES.indexOf("require") &&
-    options.hosts.some((host) => host.path === undefined);
-}
-
-/** Until TLS is there, nobody who asks for it gets plaintext instead. */
-function refuseTls(resolved: ResolvedSettings): void {
-  if (resolved.channelBinding === "require") {
-    throw new ConfigurationError("Cannot use channel_binding=require: TLS is not supported yet");
-  }
-  if (demandsTls(resolved)) {
-    throw new ConfigurationError(`Cannot use sslmode=${resolved.sslmode}: TLS is not supported yet`);
-  }
-}
 
 function resolveUser(settings: Settings, environment: Environment): string {
   const user = textOf(settings, "user") ?? environment.userName();
@@ -304,7 +333,7 @@ function resolveTls(settings: Settings, sslmode: SslMode): ResolvedTls {
     revocationList: textOf(settings, "sslcrl"),
     certificate: textOf(settings, "sslcert"),
     key: textOf(settings, "sslkey"),
-    certificateMode: choiceOf(settings, "sslcertmode", ["disable", "allow", "require"]) ?? "allow",
+    certificateMode: choiceOf(settings, "sslcertmode", ["disable", "allow"]) ?? "allow",
     serverName: flagOf(settings, "sslsni") ?? true,
     minVersion,
     maxVersion,
@@ -356,6 +385,15 @@ function pipelineLimits(given: ConnectOptions): ResolvedSettings["pipeline"] {
     maxQueries: limitOf(limits, "maxQueries", { least: 1, fallback: DEFAULT_MAX_QUERIES }),
     maxBytes: limitOf(limits, "maxBytes", { least: 1, fallback: DEFAULT_MAX_BYTES }),
   };
+}
+
+function oauthTokenOption({ oauthToken }: ConnectOptions): ConnectOptions["oauthToken"] {
+  if (oauthToken === undefined || typeof oauthToken === "string" || typeof oauthToken === "function") {
+    return oauthToken || undefined;
+  }
+  throw new ConfigurationError(
+    `Cannot use option "oauthToken": wanted a string or a function, received ${typeof oauthToken}`,
+  );
 }
 
 function booleanOption(given: ConnectOptions, name: keyof ConnectOptions, fallback: boolean): boolean {

@@ -11,7 +11,7 @@ import { CLOSE_TARGET, COPY_IN, SUSPENDED } from "../engine/phase.ts";
 import type { Request } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
-import type { Transport, TransportFactory } from "../transport/transport.ts";
+import type { Transport } from "../transport/transport.ts";
 import type { Notification } from "../wire/backend.ts";
 import { Framer } from "../wire/framer.ts";
 import { writeTerminate } from "../wire/frontend.ts";
@@ -19,6 +19,7 @@ import { Writer } from "../wire/writer.ts";
 import { sendCancelRequest } from "./cancel.ts";
 import { establish } from "./establish.ts";
 import { type Lease, LeaseLine } from "./lease.ts";
+import type { Link } from "./open_link.ts";
 import type { ResolvedHost, ResolvedOptions } from "./options.ts";
 import { StartupReader } from "./startup_reader.ts";
 
@@ -44,7 +45,7 @@ export class ServerConnection {
   onEnded: (() => void) | undefined = undefined;
   /** Called with each notification; must not throw. */
   onNotification: ((notification: Notification) => void) | undefined = undefined;
-  readonly #factory: TransportFactory;
+  readonly #link: Link;
   readonly #transport: Transport;
   readonly #options: ResolvedOptions;
   readonly #line: LeaseLine = new LeaseLine((request) => this.#submit(request), WAIT_TIMEOUT);
@@ -63,31 +64,20 @@ export class ServerConnection {
   /** Whether bytes have come since it looked last. */
   #heard: boolean = false;
 
-  private constructor(
-    factory: TransportFactory,
-    transport: Transport,
-    options: ResolvedOptions,
-    host: ResolvedHost,
-  ) {
-    this.#factory = factory;
-    this.#transport = transport;
-    this.#options = options;
-    this.host = host;
+  private constructor(link: Link) {
+    this.#link = link;
+    this.#transport = link.transport;
+    this.#options = link.again.options;
+    this.host = link.again.host;
   }
 
   /**
-   * Connects and brings the session to its first ReadyForQuery.
+   * Brings the session to its first ReadyForQuery.
    *
    * @param signal ends the attempt: the promise rejects with its reason and nothing stays open
    */
-  static async open(
-    factory: TransportFactory,
-    options: ResolvedOptions,
-    host: ResolvedHost,
-    signal: AbortSignal,
-  ): Promise<ServerConnection> {
-    const transport = await factory.connect({ host: host.host, port: host.port, path: host.path, signal });
-    const connection = new ServerConnection(factory, transport, options, host);
+  static async open(link: Link, signal: AbortSignal): Promise<ServerConnection> {
+    const connection = new ServerConnection(link);
     let onAbort = () => {};
     const aborted = new Promise<never>((_, reject) => {
       onAbort = () => reject(signal.reason);
@@ -100,7 +90,7 @@ export class ServerConnection {
       signal.throwIfAborted();
       return connection;
     } catch (error) {
-      transport.close();
+      link.transport.close();
       throw error;
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -240,7 +230,7 @@ export class ServerConnection {
     const { keyData } = this.#engine!.session;
     if (keyData === undefined) return;
     try {
-      await sendCancelRequest(this.#factory, this.host, keyData, signal);
+      await sendCancelRequest(this.#link.again, keyData, signal);
     } catch {
       // Whether it was taken shows in the answer, or in none.
     }
@@ -312,6 +302,7 @@ export class ServerConnection {
       reader,
       options: this.#options,
       host: this.host,
+      tls: this.#link.tls,
     });
     const options = this.#options;
     const pipeline = options.pipeline;

@@ -29,6 +29,7 @@ const OPTION_KEYWORDS: { readonly [name in keyof Required<ConnectOptions>]: stri
   sslMinProtocolVersion: "ssl_min_protocol_version",
   sslMaxProtocolVersion: "ssl_max_protocol_version",
   requireAuth: "require_auth",
+  oauthToken: undefined,
   channelBinding: "channel_binding",
   allowCleartextPassword: undefined,
   scramMaxIterations: undefined,

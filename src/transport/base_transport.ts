@@ -38,6 +38,11 @@ export abstract class BaseTransport implements Transport {
     return this.#ended;
   }
 
+  /** Whether bytes wait for a handler. */
+  protected get holding(): boolean {
+    return this.#held.length > 0;
+  }
+
   /** Whether a promise of {@linkcode congested} is pending. */
   protected get waiting(): boolean {
     return this.#drain !== undefined;
@@ -48,6 +53,13 @@ export abstract class BaseTransport implements Transport {
     this.#handler = handler;
     if (this.#held.length > 0 || this.#ended) this.#releaseLater();
     if (!this.#ended && !this.#paused) this.startReading();
+  }
+
+  detach(): void {
+    this.#handler = undefined;
+    // The next handler has to hear of it, too.
+    this.#endTold = false;
+    if (!this.#ended) this.stopReading();
   }
 
   pauseReading(): void {
@@ -123,7 +135,10 @@ export abstract class BaseTransport implements Transport {
   #release(): void {
     const handler = this.#handler;
     if (handler === undefined) return;
-    while (this.#held.length > 0 && !this.#paused) this.#call(handler, this.#held.shift()!);
+    while (this.#held.length > 0 && !this.#paused && this.#handler === handler) {
+      this.#call(handler, this.#held.shift()!);
+    }
+    if (this.#handler !== handler) return;
     if (!this.#ended || this.#endTold || this.#held.length > 0) return;
     this.#endTold = true;
     handler.onEnd(this.#cause);

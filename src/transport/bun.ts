@@ -11,8 +11,9 @@
 import { Buffer } from "node:buffer";
 import { BaseTransport } from "./base_transport.ts";
 import { type ConnectAttempt, settleAttempt, systemPath } from "./connect_attempt.ts";
+import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
-import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
+import type { ConnectTarget, TcpKeepalive, Transport, TransportFactory } from "./transport.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
 
 /** What is used of Bun's socket. */
@@ -25,6 +26,7 @@ interface BunSocket {
   unref(): void;
   end(): void;
   setNoDelay(noDelay: boolean): boolean;
+  setKeepAlive(enable: boolean, initialDelay: number): boolean;
 }
 
 interface BunHandlers {
@@ -52,12 +54,12 @@ interface BunGlobal {
 /** Makes the `Bun.connect` transport. */
 export function createBunTransport(): TransportFactory {
   // JavaScriptCore does not follow thenables.
-  return { name: "bun", connect, utf8Slice: nativeUtf8Slice(Buffer.prototype), asyncStacks: false };
+  return { name: "bun", connect, lookup, utf8Slice: nativeUtf8Slice(Buffer.prototype), asyncStacks: false };
 }
 
 function connect(target: ConnectTarget): Promise<Transport> {
   return settleAttempt(target, (): ConnectAttempt => {
-    const transport = new BunTransport();
+    const transport = new BunTransport(target.keepalive);
     const { host, port, path } = target;
     const socket = (globalThis as unknown as BunGlobal).Bun.connect({
       ...(path === undefined ? { hostname: host, port } : { unix: systemPath(path) }),
@@ -95,11 +97,18 @@ const HANDLERS: BunHandlers = {
 class BunTransport extends BaseTransport {
   #socket: BunSocket | undefined = undefined;
   #queue: Uint8Array[] = [];
+  readonly #keepalive: TcpKeepalive | undefined;
+
+  constructor(keepalive: TcpKeepalive | undefined) {
+    super();
+    this.#keepalive = keepalive;
+  }
 
   onOpen(socket: BunSocket): void {
     this.#socket = socket;
-    if (this.ended) socket.end();
-    else socket.setNoDelay(true);
+    if (this.ended) return socket.end();
+    socket.setNoDelay(true);
+    if (this.#keepalive !== undefined) socket.setKeepAlive(true, this.#keepalive.idle);
   }
 
   onData(chunk: Uint8Array): void {

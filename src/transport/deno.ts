@@ -9,6 +9,7 @@
 import { Buffer } from "node:buffer";
 import { BaseTransport } from "./base_transport.ts";
 import { settleAttempt, systemPath } from "./connect_attempt.ts";
+import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
@@ -21,7 +22,7 @@ const JOIN_SIZE = 65_536;
 
 /** Makes the `Deno.connect` transport. */
 export function createDenoTransport(): TransportFactory {
-  return { name: "deno", connect, utf8Slice: nativeUtf8Slice(Buffer.prototype), asyncStacks: true };
+  return { name: "deno", connect, lookup, utf8Slice: nativeUtf8Slice(Buffer.prototype), asyncStacks: true };
 }
 
 type Conn = Deno.TcpConn | Deno.UnixConn;
@@ -35,10 +36,11 @@ function connect(target: ConnectTarget): Promise<Transport> {
   }));
 }
 
-async function open({ host, port, path, signal }: ConnectTarget): Promise<Conn> {
+async function open({ host, port, path, signal, keepalive }: ConnectTarget): Promise<Conn> {
   if (path !== undefined) return await Deno.connect({ transport: "unix", path: systemPath(path) });
   const conn = await Deno.connect({ hostname: host, port, ...(signal && { signal }) });
   conn.setNoDelay(true);
+  if (keepalive !== undefined) conn.setKeepAlive(true);
   return conn;
 }
 

@@ -8,6 +8,7 @@ import { Buffer } from "node:buffer";
 import net from "node:net";
 import { BaseTransport } from "./base_transport.ts";
 import { settleAttempt, systemPath } from "./connect_attempt.ts";
+import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
@@ -24,6 +25,7 @@ export function createNodeTransport(): TransportFactory {
   return {
     name: "node",
     connect,
+    lookup,
     utf8Slice: nativeUtf8Slice(Buffer.prototype),
     asyncStacks: global.Bun === undefined, // JavaScriptCore does not follow thenables
   };
@@ -40,6 +42,7 @@ class NodeTransport extends BaseTransport {
   /** Settles with the attempt. */
   readonly opened: Promise<Transport>;
   #socket: net.Socket;
+  #taken = false;
 
   constructor(target: ConnectTarget) {
     super();
@@ -49,6 +52,7 @@ class NodeTransport extends BaseTransport {
         ? { host: target.host, port: target.port }
         : { path: systemPath(target.path) }),
       noDelay: true,
+      ...(target.keepalive && { keepAlive: true, keepAliveInitialDelay: target.keepalive.idle }),
       autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_TIMEOUT,
       writableHighWaterMark: WRITE_HIGH_WATER_MARK,
       onread: {
@@ -97,6 +101,18 @@ class NodeTransport extends BaseTransport {
   }
 
   protected override closeSocket(): void {
-    this.#socket.destroy();
+    if (!this.#taken) this.#socket.destroy();
+  }
+
+  /**
+   * Gives the socket away, for TLS on top; this transport has ended then. `undefined` where the runtime's TLS does not
+   * take such a socket, or bytes have been read that would be lost.
+   */
+  takeSocket(): net.Socket | undefined {
+    const global = globalThis as { readonly Bun?: unknown; readonly Deno?: unknown };
+    if (this.ended || this.holding || global.Bun !== undefined || global.Deno !== undefined) return undefined;
+    this.#taken = true;
+    this.finish(undefined);
+    return this.#socket;
   }
 }

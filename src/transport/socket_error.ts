@@ -60,6 +60,21 @@ export function lostError(cause: unknown): Error {
   });
 }
 
+/**
+ * The error of a TLS handshake that failed.
+ *
+ * @returns a {@linkcode ConnectionError} with the runtime's code (`CERT_HAS_EXPIRED`), or `TLS_FAILED`
+ */
+export function tlsError(cause: unknown): ConnectionError {
+  const error = asError(cause);
+  const code = codeOf(error) ?? "TLS_FAILED";
+  const reason = error.message || "no reason given";
+  return new ConnectionError(
+    `Cannot establish TLS: ${reason}${code === "TLS_FAILED" || reason.includes(code) ? "" : ` (${code})`}`,
+    { code, cause: error },
+  );
+}
+
 function codeOf(error: unknown): string | undefined {
   const { code, errors, name, message } = (error ?? {}) as SystemError;
   if (typeof code === "string" && code !== "") return code;

@@ -17,8 +17,10 @@ export interface TransportHandler {
 
 /** One open byte duplex. */
 export interface Transport {
-  /** Begins reading. Called once; bytes that arrived before are delivered then. */
+  /** Begins reading. Called once, or once more after {@linkcode detach}; bytes that arrived before are delivered then. */
   start(handler: TransportHandler): void;
+  /** Takes the handler away: what comes is kept for the next one, and so is the end. */
+  detach(): void;
   /**
    * Sends bytes, which are given away for good: the caller never writes over them.
    *
@@ -46,6 +48,52 @@ export interface ConnectTarget {
   readonly path?: string | undefined;
   /** Aborts the attempt; the promise then rejects with the signal's reason and nothing is left open. */
   readonly signal?: AbortSignal | undefined;
+  /** TCP keepalives. Default: none. */
+  readonly keepalive?: TcpKeepalive | undefined;
+}
+
+/** TCP keepalives, as far as a runtime can set them: all three switch them on, Deno takes no time. */
+export interface TcpKeepalive {
+  /** Milliseconds without traffic before the first; 0: the system's default. */
+  readonly idle: number;
+}
+
+/** What TLS is to be started with. */
+export interface TlsOptions {
+  /** Name for Server Name Indication; `undefined`: none is sent. */
+  readonly serverName: string | undefined;
+  /** The protocol to offer by Application-Layer Protocol Negotiation (RFC 7301). */
+  readonly alpnProtocol: string;
+  /** Certificates, keys and versions. Kept by identity: the same object is prepared once. */
+  readonly credentials: TlsCredentials;
+}
+
+/** Certificates and keys are PEM texts. */
+export interface TlsCredentials {
+  /** Whom the server's chain must lead to; `undefined`: it is not verified. Names and addresses never are, here. */
+  readonly trust:
+    | { readonly roots: string | "system"; readonly revocationList: string | undefined }
+    | undefined;
+  /** The client's certificate, and what may stand behind it. */
+  readonly certificate: string | undefined;
+  /** The client's private key. */
+  readonly key: string | undefined;
+  /** The passphrase of the key. */
+  readonly passphrase: string | undefined;
+  /** The oldest version accepted. */
+  readonly minVersion: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3";
+  /** The newest version offered; `undefined`: what the runtime has. */
+  readonly maxVersion: "TLSv1" | "TLSv1.1" | "TLSv1.2" | "TLSv1.3" | undefined;
+}
+
+/** A transport inside TLS. */
+export interface TlsTransport extends Transport {
+  /** The server's certificate, DER. */
+  readonly peerCertificate: Uint8Array | undefined;
+  /** What the server chose of the protocols offered; `undefined`: it chose none. */
+  readonly alpnProtocol: string | undefined;
+  /** The version in use (`TLSv1.3`). */
+  readonly version: string;
 }
 
 /** UTF-8 text of `bytes[start, end)`; malformed sequences become U+FFFD. */
@@ -57,6 +105,11 @@ export interface TransportFactory {
   readonly name: string;
   /** Opens a socket with TCP_NODELAY; rejects with a ConnectionError that keeps the system's `code`. */
   connect(target: ConnectTarget): Promise<Transport>;
+  /**
+   * The addresses of a host name, in the order to be tried; absent: `connect` takes names as they are. Rejects with a
+   * ConnectionError when there are none.
+   */
+  lookup?(host: string, port: number): Promise<readonly string[]>;
   /** The runtime's quickest way to make a short string, where it has one. */
   readonly utf8Slice?: Utf8Slice | undefined;
   /** Whether an error made after awaiting a thenable shows the awaiting caller in its stack. */

@@ -187,10 +187,9 @@ const STRINGS: readonly Case[] = [
   ["client_encoding=LATIN1", /client_encoding .*UTF-8/],
   ["scram_client_key=AAAA", /scram_client_key .*not supported/],
   ["scram_server_key=AAAA", /scram_server_key .*not supported/],
-  ["oauth_issuer=https://x", /oauth_issuer .*not supported/],
-  ["oauth_client_id=x", /oauth_client_id .*not supported/],
-  ["oauth_client_secret=x", /oauth_client_secret .*not supported/],
-  ["oauth_scope=x", /oauth_scope .*not supported/],
+  ["sslcertmode=require", /sslcertmode .*no runtime tells/],
+  ["oauth_issuer=https://x oauth_client_id=x", { oauth_issuer: "https://x", oauth_client_id: "x" }],
+  ["oauth_client_secret=x oauth_scope=y", { oauth_client_secret: "x", oauth_scope: "y" }],
 ];
 
 function outcome(conninfo: string): Record<string, string> | string {

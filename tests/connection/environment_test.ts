@@ -53,10 +53,12 @@ test("processEnvironment() reads plain files and their modes, and takes anything
     const path = join(directory, "file");
     await writeFile(path, "ä\nb");
     await chmod(path, 0o640);
-    assert.deepEqual(await limit(environment.readFile(path)), {
-      text: "ä\nb",
-      mode: environment.windows ? undefined : 0o640,
-    });
+    assert.deepEqual(
+      await limit(environment.readFile(path)),
+      environment.windows
+        ? { text: "ä\nb", mode: undefined }
+        : { text: "ä\nb", mode: 0o640, owner: process.getuid?.() },
+    );
     for (const absent of [directory, join(directory, "none"), join(path, "x"), "", "a\0b", "/dev/zero"]) {
       assert.equal(await limit(environment.readFile(absent)), undefined, JSON.stringify(absent));
     }

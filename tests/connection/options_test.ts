@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ConnectOptions } from "../../src/connection/options.ts";
-import { demandsTls, type ResolvedOptions, resolveOptions } from "../../src/connection/options.ts";
+import { type ResolvedOptions, resolveOptions } from "../../src/connection/options.ts";
 import { ConfigurationError } from "../../src/errors.ts";
 import { limit } from "../_support/limit.ts";
 import { fakeEnvironment, type FakeSystem } from "./fake_environment.ts";
@@ -225,7 +225,6 @@ test("resolveOptions() sends exactly the startup parameters that were asked for"
     minVersion: "TLSv1",
     maxVersion: "TLSv1.3",
   });
-  assert.equal(resolved.sslPassword(), "s");
   const fallback = await resolve({ fallbackApplicationName: "fb" });
   assert.equal(fallback.startupParameters["application_name"], "fb");
 });
@@ -299,28 +298,26 @@ test("resolveOptions() reads require_auth as libpq does", async () => {
   await refuses({ requireAuth: "MD5" }, /wanted a list of/);
 });
 
-test("resolveOptions() never goes on without the TLS that is asked for", async () => {
+test("resolveOptions() keeps what is asked for of TLS", async () => {
   for (const sslmode of ["require", "verify-ca", "verify-full"] as const) {
-    await refuses({ sslmode }, new RegExp(`sslmode=${sslmode}: TLS is not supported yet`));
-    await refuses(`postgres://h/db?sslmode=${sslmode}`, /TLS is not supported yet/);
-    await refuses({ host: "/run/pg,h", sslmode }, /TLS is not supported yet/);
-    await refuses({}, /TLS is not supported yet/, {}, { variables: { PGSSLMODE: sslmode } });
-    // TLS is never spoken on a socket, whatever the mode.
-    assert.equal(demandsTls(await resolve({ host: "/run/pg", sslmode })), false);
+    assert.equal((await resolve({ sslmode })).sslmode, sslmode);
+    assert.equal((await resolve(`postgres://h/db?sslmode=${sslmode}`)).sslmode, sslmode);
+    assert.equal((await resolve({}, {}, { variables: { PGSSLMODE: sslmode } })).sslmode, sslmode);
+    assert.equal((await resolve({ sslmode, sslnegotiation: "direct" })).tls.negotiation, "direct");
   }
   for (const sslmode of ["disable", "allow", "prefer"] as const) {
-    const resolved = await resolve({ sslmode });
-    assert.equal(resolved.sslmode, sslmode);
-    assert.equal(demandsTls(resolved), false);
+    assert.equal((await resolve({ sslmode })).sslmode, sslmode);
     await refuses({ sslmode, sslnegotiation: "direct" }, /with sslnegotiation=direct: wanted require/);
     await refuses({ sslmode, sslrootcert: "system" }, /with sslrootcert=system: wanted verify-full/);
   }
-  await refuses({ sslrootcert: "system" }, /sslmode=verify-full: TLS is not supported yet/);
-  await refuses({ sslmode: "require", sslnegotiation: "direct" }, /TLS is not supported yet/);
-  await refuses({ channelBinding: "require" }, /channel_binding=require: TLS is not supported yet/);
-  await refuses("requiressl=1", /TLS is not supported yet/);
-  await refuses("postgres://h/?ssl=true", /TLS is not supported yet/);
-  await refuses({}, /TLS is not supported yet/, {}, { variables: { PGREQUIRESSL: "1" } });
+  assert.equal((await resolve({})).sslmode, "prefer");
+  assert.equal((await resolve({ sslrootcert: "system" })).sslmode, "verify-full");
+  assert.equal((await resolve({ channelBinding: "require" })).channelBinding, "require");
+  assert.equal((await resolve("requiressl=1")).sslmode, "require");
+  assert.equal((await resolve("postgres://h/?ssl=true")).sslmode, "require");
+  assert.equal((await resolve({}, {}, { variables: { PGREQUIRESSL: "1" } })).sslmode, "require");
+  await refuses({ sslcertmode: "require" as "allow" }, /"sslcertmode": wanted "disable", "allow"/);
+  await refuses("sslcertmode=require", /no runtime tells whether the server asked/);
 });
 
 test("resolveOptions() refuses contradictions about encryption", async () => {

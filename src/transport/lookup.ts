@@ -1,0 +1,23 @@
+/** The addresses of a host name. */
+
+import { connectError } from "./socket_error.ts";
+
+/**
+ * Asks the system's resolver, `/etc/hosts` included. An address is its own only one.
+ *
+ * @returns in the system's order; the name itself where the runtime permits to connect to it but not to look it up
+ * @throws {ConnectionError} when the name has no address (`ENOTFOUND`)
+ */
+export async function lookup(host: string, port: number): Promise<readonly string[]> {
+  if (host.includes(":") || /^[0-9]+(?:\.[0-9]+){3}$/.test(host)) return [host];
+  try {
+    const { lookup } = await import("node:dns/promises");
+    const found = await lookup(host, { all: true, verbatim: true });
+    const addresses = new Set(found.map(({ address }) => address));
+    return addresses.size === 0 ? [host] : [...addresses];
+  } catch (error) {
+    // Deno's permissions are by name.
+    if ((error as Error).name === "NotCapable" || (error as Error).name === "PermissionDenied") return [host];
+    throw connectError({ host, port }, error);
+  }
+}
