@@ -42,6 +42,7 @@ export class ColumnBuilder {
   readonly #columns: readonly { readonly name: string; readonly codec: Codec; readonly values: unknown[] }[];
   readonly #decode: RowDecoder;
 
+  /** A builder without rows; `fields` say the format of each column. */
   constructor(fields: readonly Field[], registry: Registry) {
     this.#columns = columnsOf(fields, registry).map(({ name, codec }) => ({ name, codec, values: [] }));
     this.#decode = createRowDecoder(fields, registry, "array");

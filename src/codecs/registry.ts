@@ -33,6 +33,7 @@ export interface TypeDescription {
   readonly oid: Oid;
   /** `pg_type.typname`. */
   readonly name: string;
+  /** What it is made of. */
   readonly kind: TypeKind;
   /** An array's element type. */
   readonly element?: Oid | undefined;
