@@ -14,7 +14,6 @@
  */
 
 export { connect, Connection, type TransactionStatus } from "./src/client/connection.ts";
-export type { Column } from "./src/client/columns.ts";
 export type { CopyFromStream, CopyToStream } from "./src/client/copy.ts";
 export type { CopyRow } from "./src/client/copy_rows.ts";
 export type { QueryOptions } from "./src/client/executor.ts";
@@ -28,12 +27,18 @@ export { Fragment, type RowValues, type Sql, sql, type SqlHelpers } from "./src/
 export type { RowStream } from "./src/client/row_stream.ts";
 export type { TransactionOptions } from "./src/client/transaction.ts";
 export { Transaction } from "./src/client/transaction_block.ts";
+export type { Circle, Line, Path, Point, Polygon, Segment } from "./src/codecs/geometric.ts";
+export { Interval } from "./src/codecs/interval.ts";
+export { Range, type RangeBounds } from "./src/codecs/range.ts";
+export type { SparseVector } from "./src/codecs/vector.ts";
 export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
 export type { ChannelBindingMode } from "./src/auth/authenticator.ts";
+export type { Columns, ColumnValues } from "./src/codecs/columns.ts";
 export type { Codec, FormatCode } from "./src/codecs/codec.ts";
 export type { TypeOverride } from "./src/codecs/registry.ts";
 export type {
   ConnectOptions,
+  OAuthRequest,
   PipelineOptions,
   SslMode,
   TargetSessionAttrs,

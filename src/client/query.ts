@@ -5,7 +5,6 @@
  * another query.
  */
 
-import { type Column, columnsOf } from "./columns.ts";
 import {
   createRequest,
   execute,
@@ -20,6 +19,7 @@ import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
 import { compile, Fragment } from "./sql.ts";
 import { DESCRIBE, EXTENDED, type Request, STREAM } from "../engine/request.ts";
+import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
 import { prepareTypes, runMended } from "./type_loader.ts";
 import type { RowShape } from "./types.ts";
@@ -124,11 +124,25 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * Runs the query; resolves with one array for each column, keyed by its name; of columns with one name the last wins.
    *
    * Where the type has a fixed width and no value is NULL the array is typed: int2 Int16Array, int4 Int32Array, oid
-   * Uint32Array, int8 BigInt64Array, float4 Float32Array, float8 Float64Array. Else it is a plain array.
+   * and xid Uint32Array, int8 BigInt64Array, xid8 BigUint64Array, float4 Float32Array, float8 Float64Array. Else it is a
+   * plain array.
    */
-  async columns<C extends Record<string, Column> = Record<string, Column>>(): Promise<C> {
+  async columns<C extends Columns = Columns>(): Promise<C> {
     const { fields, rows } = await this.#settled("array");
-    return columnsOf(fields ?? [], rows as unknown[][]) as C;
+    const builder = new ColumnBuilder(fields ?? [], this.#executor.types.registry);
+    for (const row of rows) builder.addRow(row as unknown[]);
+    return builder.finish() as C;
+  }
+
+  /**
+   * Runs the query; resolves with its rows as the text of a JSON array of objects, made from the wire without objects
+   * in between. It says what the server's `json_agg` of the rows would say: int8 and numeric keep their digits, json
+   * columns are passed through. No rows are `[]`.
+   */
+  async json(): Promise<string> {
+    await prepareTypes(this.#executor, compile(this));
+    const { rows } = await this.#settled("json");
+    return `[${rows.join(",")}]`;
   }
 
   /**
@@ -194,17 +208,12 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   }
 
   #run(shape: RowShape): Promise<Request> {
+    const executor = this.#executor;
     const statement = compile(this);
-    return runMended(this.#executor, () => {
-      const { objects, arrays } = this.#executor.types;
-      return execute(
-        this.#executor,
-        EXTENDED,
-        statement,
-        shape === "object" ? objects : arrays,
-        this.#options,
-      );
-    });
+    return runMended(
+      executor,
+      () => execute(executor, EXTENDED, statement, executor.types.planner(shape), this.#options),
+    );
   }
 }
 

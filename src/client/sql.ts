@@ -39,6 +39,7 @@ export function compile(fragment: Fragment): Statement {
   }
   let text = texts.get(strings);
   if (text === undefined) {
+    checkStrings(strings);
     text = strings[0]!;
     for (let i = 1; i < strings.length; i++) text += `$${i}${strings[i]}`;
     checkText(text);
@@ -57,12 +58,19 @@ function compileNested(fragment: Fragment): Statement {
 }
 
 function appendFragment(fragment: Fragment, parts: string[], values: unknown[]): void {
+  checkStrings(fragment.strings);
   parts.push(fragment.strings[0]!);
   fragment.values.forEach((value, i) => {
     if (value instanceof Fragment) appendFragment(value, parts, values);
     else parts.push(`$${values.push(value)}`);
     parts.push(fragment.strings[i + 1]!);
   });
+}
+
+/** A template's text is `undefined` where a backslash begins an escape that JavaScript does not know. */
+function checkStrings(strings: readonly (string | undefined)[]): void {
+  if (!strings.includes(undefined)) return;
+  throw new ValueError("Cannot use the template: it holds an invalid escape; write a backslash twice");
 }
 
 /**

@@ -6,12 +6,13 @@
  */
 
 import type { Registry, TypeDescription } from "../codecs/registry.ts";
+import { createJsonRowDecoder } from "../codecs/json_rows.ts";
 import { createRowDecoder, resultFormats } from "../codecs/row_decoder.ts";
 import type { Request, RowDecoder, RowPlanner } from "../engine/request.ts";
 import type { Field } from "../wire/backend.ts";
 
-/** Objects keyed by column name, or arrays in column order. */
-export type RowShape = "object" | "array";
+/** Objects keyed by column name, arrays in column order, or JSON text of objects. */
+export type RowShape = "object" | "array" | "json";
 
 class ShapePlanner implements RowPlanner {
   readonly #types: Types;
@@ -25,11 +26,14 @@ class ShapePlanner implements RowPlanner {
   }
 
   plan(fields: readonly Field[]): RowDecoder {
+    if (this.#shape === "json") return createJsonRowDecoder(fields, this.#registry);
     this.#types.notice(fields, this.#shape);
     return createRowDecoder(fields, this.#registry, this.#shape);
   }
 
   formats(fields: readonly Field[]): readonly (0 | 1)[] {
+    // JSON is made of the values' text.
+    if (this.#shape === "json") return [];
     return resultFormats(fields, this.#registry);
   }
 }
@@ -44,7 +48,7 @@ export interface UnknownColumns {
 /** What is known of a database's types, shared by all who use it. */
 export class Types {
   #registry: Registry;
-  #planners: { readonly object: RowPlanner; readonly array: RowPlanner };
+  #planners: Readonly<Record<RowShape, RowPlanner>>;
   /** Plans made with unknown types in them, by their fields. */
   readonly #unknown: WeakMap<readonly Field[], UnknownColumns> = new WeakMap();
   /** Types that the database does not have any more. */
@@ -64,7 +68,12 @@ export class Types {
     return this.#registry;
   }
 
-  /** Makes rows as objects. Another planner takes its place when types have been learnt. */
+  /** Makes rows of a shape. Another planner takes its place when types have been learnt. */
+  planner(shape: RowShape): RowPlanner {
+    return this.#planners[shape];
+  }
+
+  /** Makes rows as objects. */
   get objects(): RowPlanner {
     return this.#planners.object;
   }
@@ -127,10 +136,8 @@ export class Types {
     this.#planners = this.#createPlanners();
   }
 
-  #createPlanners(): { readonly object: RowPlanner; readonly array: RowPlanner } {
-    return {
-      object: new ShapePlanner(this, this.#registry, "object"),
-      array: new ShapePlanner(this, this.#registry, "array"),
-    };
+  #createPlanners(): Readonly<Record<RowShape, RowPlanner>> {
+    const create = (shape: RowShape) => new ShapePlanner(this, this.#registry, shape);
+    return { object: create("object"), array: create("array"), json: create("json") };
   }
 }

@@ -55,7 +55,11 @@ export class ColumnBuilder {
    * @throws {ValueError} for a value that cannot be decoded
    */
   add(bytes: Uint8Array, start: number, end: number): void {
-    const row = this.#decode(bytes, start, end) as readonly unknown[];
+    this.addRow(this.#decode(bytes, start, end) as readonly unknown[]);
+  }
+
+  /** Adds a row that has been decoded as an array. */
+  addRow(row: readonly unknown[]): void {
     for (let i = 0; i < row.length; i++) this.#columns[i]!.values.push(row[i]);
   }
 
