@@ -32,8 +32,7 @@ async function handle(request: Request): Promise<unknown> {
       return { answer, counts: driver.counts === true };
     }
     case "run":
-      for (let i = 0; i < request.operations; i++) await open!.scenario.run(open!.state);
-      return null;
+      return await runOperations(open!, request.operations, request.limit);
     case "warmUp":
       return await open!.meter.warmUp(request.window, request.limit);
     case "window":
@@ -43,6 +42,16 @@ async function handle(request: Request): Promise<unknown> {
     case "close":
       return await closeScenario();
   }
+}
+
+async function runOperations({ scenario, state }: Open, most: number, limit: number): Promise<number> {
+  const end = performance.now() + limit;
+  let count = 0;
+  do {
+    await scenario.run(state);
+    count++;
+  } while (count < most && performance.now() < end);
+  return count;
 }
 
 async function openScenario(request: Request & { do: "open" }): Promise<Open> {

@@ -151,8 +151,10 @@ async function someAtOnce<T>(items: readonly T[], work: (item: T) => Promise<voi
   await Promise.all(Array.from({ length: Math.min(4, navigator.hardwareConcurrency) }, next));
 }
 
-/** Operations through the counting proxy, after two that prepare and open. */
+/** Operations that are counted by the proxy at most, after as many that open and prepare. */
 const COUNTED_OPERATIONS = 2;
+/** Milliseconds after which one is enough. */
+const COUNTING_LIMIT = 100;
 
 /** Counts bytes through a proxy, opens for measuring, and gets the answer. */
 async function prepare(
@@ -166,14 +168,15 @@ async function prepare(
   {
     await using proxy = startProxy(target.host, target.port);
     await child.request({ ...request, target: { ...target, host: "127.0.0.1", port: proxy.port } });
-    await child.request({ do: "run", operations: 2 });
+    const some = { do: "run", operations: COUNTED_OPERATIONS, limit: COUNTING_LIMIT } as const;
+    await child.request(some);
     const before = { ...proxy.counts };
-    await child.request({ do: "run", operations: COUNTED_OPERATIONS });
+    const count = await child.request(some);
     // Goodbyes may still be under way.
     await new Promise((resolve) => setTimeout(resolve, 5));
     each.network = {
-      sent: (proxy.counts.sent - before.sent) / COUNTED_OPERATIONS,
-      received: (proxy.counts.received - before.received) / COUNTED_OPERATIONS,
+      sent: (proxy.counts.sent - before.sent) / count,
+      received: (proxy.counts.received - before.received) / count,
     };
     await child.request({ do: "close" });
   }

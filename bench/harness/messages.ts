@@ -17,8 +17,8 @@ export type Request =
   }
   /** Runs the operation once and tells what it gave. */
   | { readonly do: "answer" }
-  /** Runs the operation some times, without measuring. */
-  | { readonly do: "run"; readonly operations: number }
+  /** Runs the operation some times, without measuring; after `limit` milliseconds no further time. */
+  | { readonly do: "run"; readonly operations: number; readonly limit: number }
   | { readonly do: "warmUp"; readonly window: number; readonly limit: number }
   | { readonly do: "window"; readonly milliseconds: number }
   | { readonly do: "peakHeap"; readonly milliseconds: number }
@@ -34,7 +34,8 @@ export type Reply =
 export interface ReplyValues {
   readonly open: null;
   readonly answer: { readonly answer: Answer; readonly counts: boolean };
-  readonly run: null;
+  /** How often it ran. */
+  readonly run: number;
   readonly warmUp: { readonly milliseconds: number; readonly stable: boolean };
   readonly window: Round;
   readonly peakHeap: number;
