@@ -84,30 +84,12 @@ export class Meter {
 
   /** Runs windows until they agree and compilers have had some time, or `limit` milliseconds have passed. */
   async warmUp(window: number, limit: number): Promise<{ milliseconds: number; stable: boolean }> {
-X: number[] = [];
-    for (;;) {
-      costs.push((await this.window(window)).p50);
-      const milliseconds = performance.now() - began;
-      if (isStable(costs) && milliseconds >= limit / 4) return { milliseconds, stable: true };
-      if (milliseconds >= limit) return { milliseconds, stable: false };
-    }
-  }
-
-  /** Bytes above the heap before, at most, while operations run for `milliseconds`. Untimed: looking costs. */
-  async peakHeap(milliseconds: number): Promise<number> {
-    collectGarbage();
-    const baseline = heapBytes();
-    let peak = baseline;
-    const look = () => {
-      peak = Math.max(peak, heapBytes());
-    };
-    const timer = setInterval(look, 2);
-    const end = performance.now() + milliseconds;
-    do {
-      const began = performance.now();
+    const began = performance.now();
     await this.#operation();
     // A window of at least two would go past the limit; so long an operation warms up by itself.
-    if ((performance.now() - began) * 3 > limit) return { milliseconds: performance.now() - began, stable: false };
+    if ((performance.now() - began) * 3 > limit) {
+      return { milliseconds: performance.now() - began, stable: false };
+    }
     const costs: number[] = [];
     for (;;) {
       costs.push((await this.window(window)).p50);
