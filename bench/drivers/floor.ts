@@ -236,7 +236,7 @@ class Connection {
   async prepare(text: string, values: Values): Promise<void> {
     if (this.#statements.has(text)) return;
     // As long as ours.
-    const name = `pipegres_floorfloorfl_${this.#statements.size + 1}`;
+    const name = `pfloorfloo_${this.#statements.size + 1}`;
     const writer = new Writer();
     const declared = parameterTypes(values, this.#registry);
     frontend.writeParse(writer, name, text, declared.some((oid) => oid !== 0) ? declared : []);
