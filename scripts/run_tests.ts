@@ -13,6 +13,7 @@ import { walkTests } from "./test_files.ts";
 import { findRuntime, type Runtime, RUNTIME_NAMES, type RuntimeName } from "./runtimes.ts";
 import { type FileResult, runFile } from "./test_run.ts";
 import { endForgottenSessions, startTestServer, type TestServer } from "./test_server.ts";
+import { startTlsServer, type TlsServer } from "./tls_server.ts";
 import { compareRuntimes, printFile, printTotals } from "./test_report.ts";
 import type { PostgresVersion } from "./embedded_postgres.ts";
 
@@ -63,7 +64,7 @@ async function main(options: Options): Promise<number> {
   const began = performance.now();
   const root = fileURLToPath(new URL("..", import.meta.url));
   const files = (await walkTests(root)).filter((file) =>
-    (!options.unit || !file.needsServer) &&
+    (!options.unit || !file.needsServer && !file.needsTls) &&
     (options.filters.length === 0 || options.filters.some((filter) => file.path.includes(filter)))
   );
   if (files.length === 0) fail("No test file matches");
@@ -72,6 +73,9 @@ async function main(options: Options): Promise<number> {
     ? await startTestServer(options.version)
     : undefined;
   if (server) console.log(server.description);
+  await using tlsServer = files.some((file) => file.needsTls)
+    ? await startTlsServer(options.version)
+    : undefined;
   const reports = await Deno.makeTempDir({ prefix: "pipegres-reports-" });
   try {
     const results: FileResult[] = [];
@@ -82,7 +86,7 @@ async function main(options: Options): Promise<number> {
       );
       if (paths.length === 0) continue;
       console.log(`\n${runtime.name} ${runtime.version}`);
-      results.push(...await runAll(paths, runtime, { root, reports, server, jobs: options.jobs }));
+      results.push(...await runAll(paths, runtime, { root, reports, server, tlsServer, jobs: options.jobs }));
       problems.push(...await findLeftovers(runtime, server));
     }
     problems.push(...compareRuntimes(results.filter((result) => !isDenoOnly(result, files))));
@@ -101,6 +105,7 @@ interface Surroundings {
   readonly root: string;
   readonly reports: string;
   readonly server: TestServer | undefined;
+  readonly tlsServer: TlsServer | undefined;
   readonly jobs: number;
 }
 
@@ -108,8 +113,8 @@ interface Surroundings {
 const RUN_MARKER = `PIPEGRES_TEST_RUN=${crypto.randomUUID()}`;
 
 async function runAll(paths: string[], runtime: Runtime, surroundings: Surroundings): Promise<FileResult[]> {
-  const { root, reports, server } = surroundings;
-  const environment = testEnvironment(server);
+  const { root, reports, server, tlsServer } = surroundings;
+  const environment = { ...testEnvironment(server), ...tlsServer?.environment };
   const waiting = [...paths];
   const results: FileResult[] = [];
   const work = async () => {
@@ -167,8 +172,10 @@ async function markedProcesses(): Promise<{ pid: number; command: string }[]> {
 
 async function serve(options: Options): Promise<never> {
   const server = await startTestServer(options.version);
+  const tlsServer = await startTlsServer(options.version);
   console.error(`${server.description}; Ctrl-C ends it`);
-  for (const [name, value] of Object.entries(server.environment)) console.log(`export ${name}='${value}'`);
+  const environment = { ...server.environment, ...tlsServer.environment };
+  for (const [name, value] of Object.entries(environment)) console.log(`export ${name}='${value}'`);
   // Only a timer keeps this process alive; the server ends with it.
   setInterval(() => {}, 1_000_000);
   return await new Promise<never>(() => {});

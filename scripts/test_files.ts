@@ -7,6 +7,8 @@ export interface TestFile {
   /** Relative to the project, with slashes. */
   readonly path: string;
   readonly needsServer: boolean;
+  /** Whether it needs the second server, with TLS. */
+  readonly needsTls: boolean;
   /** Tests of the scripts, which are written for Deno. */
   readonly denoOnly: boolean;
 }
@@ -20,6 +22,7 @@ export async function walkTests(root: string): Promise<TestFile[]> {
       const source = await Deno.readTextFile(path);
       files.push({
         path: relative(root, path),
+        needsTls: /from "[./_a-z]*\/tls_target\.ts"/.test(source),
         needsServer: /from "[./_a-z]*\/server\.ts"/.test(source),
         denoOnly: folder === "scripts",
       });
