@@ -12,6 +12,8 @@ const STEPS: readonly [name: string, args: readonly string[]][] = [
   ["format", ["fmt", "--check"]],
   ["lint, layers and sizes", ["lint"]],
   ["types", ["check", "--quiet", "."]],
+  ["types of README's examples", ["run", "-A", "scripts/check_readme.ts"]],
+  ["README's table of types", ["run", "-A", "scripts/generate_type_table.ts", "--check"]],
   ["documentation", ["doc", "--lint", "mod.ts"]],
   ["what JSR would publish", ["publish", "--dry-run", "--allow-dirty"]],
 ];
