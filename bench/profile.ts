@@ -43,6 +43,7 @@ async function profile({ scenario, path }: ListedScenario, runtime: Runtime, dri
   console.log(`\n${scenario.name}, ${driver} on ${runtime.name}`);
   try {
     await child.request({ do: "open", driver, scenario: path, point: 0, target: server.target });
+    await child.request({ do: "warmUp", window: options.warmWindow, limit: options.warmLimit });
     await child.request({ do: "window", milliseconds: options.window });
     await child.request({ do: "close" });
   } catch (error) {
@@ -52,7 +53,10 @@ async function profile({ scenario, path }: ListedScenario, runtime: Runtime, dri
   }
   for (const { name } of Deno.readDirSync(own)) {
     if (!name.endsWith(".cpuprofile")) continue;
-    const hot = hotFunctions(JSON.parse(Deno.readTextFileSync(join(own, name))) as CpuProfile);
+    const hot = hotFunctions(
+      JSON.parse(Deno.readTextFileSync(join(own, name))) as CpuProfile,
+      options.window,
+    );
     console.log(
       alignColumns(
         hot.slice(0, SHOWN).map(({ name, place, share }) => [`${name}  ${place}`, percent(share)]),

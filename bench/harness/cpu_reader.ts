@@ -50,13 +50,17 @@ export class CpuReader {
     return this.#operation();
   };
 
-  /** Reads after each operation: for few long ones. */
+  /** Reads after operations, after each of them where they are long: for few of them. */
   readonly runSlow = (): Promise<unknown> => {
     if (!this.inLoop) return this.#operation();
     if (this.calls === 0) this.#read();
     this.calls++;
     return this.#operation().then((result) => {
-      this.#read();
+      const now = this.#clocks.now();
+      if (now >= this.#next || this.#lastCalls === 0) {
+        this.#read();
+        this.#next = now + MARK_EVERY;
+      }
       return result;
     });
   };

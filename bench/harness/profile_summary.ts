@@ -29,14 +29,21 @@ export interface HotFunction {
 /** Time in which nothing ran. */
 const IDLE: ReadonlySet<string> = new Set(["(idle)", "(root)"]);
 
-/** Functions by the time spent in themselves, the hottest first; waiting does not count. */
-export function hotFunctions(profile: CpuProfile): HotFunction[] {
+/**
+ * Functions by the time spent in themselves, the hottest first; waiting does not count.
+ *
+ * @param milliseconds how much of the profile's end is looked at: not the start of the process
+ */
+export function hotFunctions(profile: CpuProfile, milliseconds: number = Infinity): HotFunction[] {
   const nodes = new Map(profile.nodes.map((node) => [node.id, node.callFrame]));
   const times = new Map<string, { name: string; place: string; time: number }>();
   let total = 0;
+  let rest = profile.timeDeltas.reduce((sum, delta) => sum + delta, 0);
   profile.samples.forEach((id, i) => {
     const frame = nodes.get(id);
     const time = profile.timeDeltas[i] ?? 0;
+    rest -= time;
+    if (rest > milliseconds * 1000) return;
     if (frame === undefined || IDLE.has(frame.functionName)) return;
     total += time;
     const name = frame.functionName || "(anonymous)";

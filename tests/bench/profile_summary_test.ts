@@ -22,3 +22,9 @@ test("hotFunctions() adds up the time of equal functions, leaves waiting out and
     { name: "(anonymous)", place: "node:net:10", share: 0.4 },
   ]);
 });
+
+test("hotFunctions() can look at the end alone", () => {
+  const nodes = [node(1, "start", "a"), node(2, "work", "b")];
+  const hot = hotFunctions({ nodes, samples: [1, 1, 2], timeDeltas: [5_000, 5_000, 10_000] }, 10);
+  assert.deepEqual(hot.map(({ name, share }) => [name, share]), [["work", 1]]);
+});
