@@ -204,7 +204,7 @@ function valuesList(rows: readonly RowValues[], columns?: readonly string[]): Fr
   if (first === undefined) throw new ValueError("Cannot build a VALUES list: there is no row");
   const ofArrays = Array.isArray(first);
   const names = columns ?? (ofArrays ? undefined : Object.keys(first));
-  const width = ofArrays ? first.length : names!.length;
+  const width = names?.length ?? (first as readonly unknown[]).length;
   if (width === 0) throw new ValueError("Cannot build a VALUES list: there is no column");
   const values: unknown[] = [];
   const strings: string[] = [];

@@ -2,6 +2,7 @@
 
 import type { Failure, Request } from "../engine/request.ts";
 import { TimeoutError } from "../errors.ts";
+import { startTimer } from "./timer.ts";
 
 /** What timers can count; a longer limit, 24 days, is none. */
 const MAX_TIMER = 0x7fff_ffff;
@@ -39,7 +40,7 @@ export function watchAbort(request: Request, options: AbortOptions, onAborted: (
   const onAbort = () => abort(() => signal!.reason as Error);
   signal?.addEventListener("abort", onAbort, { once: true });
   if (timeout > 0 && timeout <= MAX_TIMER) {
-    timer = setTimeout(() => abort(() => timeoutError(timeout, label)), timeout);
+    timer = startTimer(() => abort(() => timeoutError(timeout, label)), timeout);
   }
   return stop;
 }

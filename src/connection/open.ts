@@ -14,6 +14,7 @@ import {
 } from "./options.ts";
 import { ServerConnection } from "./server_connection.ts";
 import { sessionMismatch } from "./session_attributes.ts";
+import { startTimer } from "./timer.ts";
 import { channels, type ConnectTrace, loadTracing, traceWork } from "./tracing.ts";
 
 /** Options with everything filled in, and the transport they lead to. */
@@ -160,7 +161,7 @@ async function within<T>(
   signal?.addEventListener("abort", forward, { once: true });
   if (signal?.aborted) forward();
   const timer = milliseconds > 0
-    ? setTimeout(() => {
+    ? startTimer(() => {
       controller.abort(
         new TimeoutError(
           `Cannot connect to ${describeHost(host)} within ${milliseconds} ms (connectTimeout)`,

@@ -22,6 +22,7 @@ import { type Lease, LeaseLine } from "./lease.ts";
 import type { Link } from "./open_link.ts";
 import type { ResolvedHost, ResolvedOptions } from "./options.ts";
 import { StartupReader } from "./startup_reader.ts";
+import { startTimer } from "./timer.ts";
 
 /** Bytes of copy data that are written at once. */
 const COPY_FLUSH = 65_536;
@@ -140,7 +141,7 @@ export class ServerConnection {
    */
   #watch(): void {
     this.#heard = false;
-    this.#watchdog = setTimeout(() => {
+    this.#watchdog = startTimer(() => {
       this.#watchdog = undefined;
       if (this.#ended || this.#engine!.idle) return;
       if (this.#heard || !this.#engine!.awaitsServer) return this.#watch();
@@ -381,7 +382,7 @@ export class ServerConnection {
     let timer: ReturnType<typeof setTimeout> | undefined = undefined;
     await new Promise<void>((resolve) => {
       this.#whenIdle = resolve;
-      timer = setTimeout(resolve, timeout);
+      timer = startTimer(resolve, timeout);
     });
     clearTimeout(timer);
     this.#whenIdle = undefined;

@@ -1,6 +1,6 @@
 /** What a request fails with, and the faults of a peer that breaks the protocol. */
 
-import { PipegresError, PipelineAbortedError, PostgresError, ProtocolError, ValueError } from "../errors.ts";
+import { PipegresError, PipelineAbortedError, ProtocolError, ValueError } from "../errors.ts";
 import * as backend from "../wire/backend.ts";
 import { IDLE } from "../wire/message_types.ts";
 import * as phase from "./phase.ts";
@@ -13,7 +13,7 @@ import type { Request } from "./request.ts";
  */
 export function failSegment(segment: readonly Request[], culprit: Request, statusAfter: number): void {
   const at = segment.indexOf(culprit);
-  const cause = () => new PostgresError(culprit.serverError ?? {}, culprit.text);
+  const cause = () => culprit.failure!();
   for (const request of segment.slice(at + 1)) request.fail(() => neverRan(cause()));
   // A block that is open has failed but still holds what came before, as it would with a Sync for each.
   if (statusAfter !== IDLE) return;
