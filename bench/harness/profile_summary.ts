@@ -43,7 +43,7 @@ export function hotFunctions(profile: CpuProfile, milliseconds: number = Infinit
     const frame = nodes.get(id);
     const time = profile.timeDeltas[i] ?? 0;
     rest -= time;
-    if (rest > milliseconds * 1000) return;
+    if (rest >= milliseconds * 1000) return;
     if (frame === undefined || IDLE.has(frame.functionName)) return;
     total += time;
     const name = frame.functionName || "(anonymous)";
