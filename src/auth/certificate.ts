@@ -209,7 +209,7 @@ function parseIpv6(text: string): Uint8Array | undefined {
   if (!text.includes(":") || !/^[0-9A-Fa-f:.]{2,45}$/.test(text)) return undefined;
   const halves = text.split("::");
   if (halves.length > 2) return undefined;
-  const [head, tail] = halves.map(groupBytes);
+  const [head, tail] = halves.map((half, i) => groupBytes(half, i === halves.length - 1));
   if (head === undefined || halves.length === 2 && tail === undefined) return undefined;
   const length = head.length + (tail?.length ?? 0);
   if (halves.length === 1 ? length !== 16 : length > 14) return undefined;
@@ -219,13 +219,13 @@ function parseIpv6(text: string): Uint8Array | undefined {
   return bytes;
 }
 
-/** The bytes of groups between colons, the last of which may be an IPv4 address. */
-function groupBytes(text: string): number[] | undefined {
+/** The bytes of groups between colons; of the last half, the last one may be an IPv4 address. */
+function groupBytes(text: string, last: boolean): number[] | undefined {
   if (text === "") return [];
   const bytes: number[] = [];
   const groups = text.split(":");
   for (const [i, group] of groups.entries()) {
-    const ipv4 = i === groups.length - 1 ? parseIpv4(group) : undefined;
+    const ipv4 = last && i === groups.length - 1 ? parseIpv4(group) : undefined;
     if (ipv4 !== undefined) bytes.push(...ipv4);
     else if (/^[0-9A-Fa-f]{1,4}$/.test(group)) {
       bytes.push(parseInt(group, 16) >> 8, parseInt(group, 16) & 0xff);

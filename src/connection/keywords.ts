@@ -45,7 +45,7 @@ export const KEYWORDS: ReadonlyMap<string, Keyword> = new Map<string, Keyword>(O
   sslmode: { variable: "PGSSLMODE" },
   sslnegotiation: { variable: "PGSSLNEGOTIATION" },
   // Ignored as libpq with today's OpenSSL ignores it: there is no compression.
-  sslcompression: {},
+  sslcompression: { variable: "PGSSLCOMPRESSION" },
   sslcert: { variable: "PGSSLCERT" },
   sslkey: { variable: "PGSSLKEY" },
   sslcertmode: {

@@ -8,7 +8,7 @@ export interface FakeSystem {
   user?: string | undefined;
   variables?: Record<string, string>;
   /** By path; a mode of 0600 unless told otherwise. */
-  files?: Record<string, { text: string; mode?: number }>;
+  files?: Record<string, { text: string; mode?: number; owner?: number }>;
 }
 
 /** An environment that gives what `system` holds. */
@@ -22,7 +22,11 @@ export function fakeEnvironment(system: FakeSystem): Environment {
     readFile: (path) => {
       const file = files[path];
       return Promise.resolve(
-        file && { text: file.text, mode: windows ? undefined : file.mode ?? 0o600 },
+        file && {
+          text: file.text,
+          mode: windows ? undefined : file.mode ?? 0o600,
+          ...(file.owner !== undefined && { owner: file.owner }),
+        },
       );
     },
   };
