@@ -278,6 +278,7 @@ class Connection {
   }
 }
 
+const NO_VALUES: Values = [];
 const TERMINATE: Uint8Array = Uint8Array.of(0x58, 0, 0, 0, 4);
 const SYNC: Uint8Array = Uint8Array.of(0x53, 0, 0, 0, 4);
 
@@ -346,7 +347,18 @@ function sessionOf(connections: readonly Connection[]): Session {
       return first.copied;
     },
     burst: {
-      simple: (texts) => deal((connection, i) => connection.query(texts[i]!), texts.length),
+      async simple(texts) {
+        if (connections.length === 1) {
+          return await deal((connection, i) => connection.query(texts[i]!), texts.length);
+        }
+        // On a pool ours prepares.
+        for (const connection of connections) {
+          for (const text of new Set(texts)) {
+            if (!connection.isPrepared(text)) await connection.prepare(text, NO_VALUES);
+          }
+        }
+        return await deal((connection, i) => connection.execution(texts[i]!, NO_VALUES), texts.length);
+      },
       async extended(text, list) {
         for (const connection of connections) {
           if (!connection.isPrepared(text)) await connection.prepare(text, list[0]!);

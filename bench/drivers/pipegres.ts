@@ -46,7 +46,7 @@ const driver: Driver = {
   runtimes: ["deno", "bun", "node"],
   packages: [],
   notes: [
-    "simple: exec(); extended: query(text, values), which prepares on first use and caches; prepared: prepare()",
+    "simple: exec(), on a pool query(text), which is prepared and pipelined; extended: query(text, values), which prepares on first use and caches; prepared: prepare()",
     "batch: batch() of templates; transaction: transaction() with query(); insert: copyRows(); cursor: .stream()",
     "result formats are learned per column, binary where that is cheaper",
   ],
@@ -59,7 +59,10 @@ const driver: Driver = {
   },
   ...(typeof createPool === "function" && {
     openPool(target: Target, max: number): Promise<Session> {
-      return Promise.resolve(sessionOf(createPool({ ...optionsOf(target), max })));
+      const pool = createPool({ ...optionsOf(target), max });
+      // A script owns a connection of the pool: plain queries are the way.
+      const simple = async (text: string) => (await pool.query<Row>(text)).rows;
+      return Promise.resolve({ ...sessionOf(pool), simple });
     },
   }),
 };
