@@ -233,7 +233,8 @@ export class Engine {
 
   #mayWrite(segment: Request): boolean {
     if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return false;
-    return this.#pipeline.inFlight === 0 || (!segment.alone && this.#hasRoom);
+    if (this.#pipeline.inFlight === 0) return true;
+    return !segment.alone && this.#hasRoom && !(this.#options.statementCache === 0 && needsFlush(segment));
   }
 
   get #hasRoom(): boolean {
@@ -677,6 +678,18 @@ function goesElsewhere(request: Request): boolean {
   if (request.reroute === null || request.next !== null || request.inBatch) return false;
   request.reset();
   return request.reroute(request);
+}
+
+/**
+ * Whether the server is to answer before a Sync. Behind a Sync of others a pooler could take the session away in
+ * between, for it only counts Syncs.
+ */
+function needsFlush(segment: Request): boolean {
+  if (segment.kind === STREAM) return true;
+  for (let each: Request | null = segment; each !== null; each = each.next) {
+    if (each.parameters.ambiguous) return true;
+  }
+  return false;
 }
 
 /** Whether `later` is `request`, or a later one of its batch. */
