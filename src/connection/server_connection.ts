@@ -124,8 +124,13 @@ export class ServerConnection {
     return this.#engine!.sharing;
   }
 
-  /** Waits until the connection can be owned: nobody else writes on it until the lease is released. */
+  /**
+   * Waits until the connection can be owned: nobody else writes on it until the lease is released.
+   *
+   * @throws {ConnectionError} when it is being closed
+   */
   acquire(): Promise<Lease> {
+    if (this.#closing) return Promise.reject(closedError());
     return this.#line.acquire();
   }
 
@@ -198,7 +203,10 @@ export class ServerConnection {
    */
   giveUp(request: Request): void {
     if (request.settled) return;
-    if (this.#line.withdraw(request) || this.#engine!.withdraw(request)) return request.settle();
+    if (this.#line.withdraw(request) || this.#engine!.withdraw(request)) {
+      request.settle();
+      return this.#tellIdle();
+    }
     // The server waits for the consumer of a stream: it has to be told of its end.
     if (request.phase === SUSPENDED) this.finish(request);
     // While it waits for copy data it takes no notice of a cancel.
@@ -340,6 +348,10 @@ export class ServerConnection {
     if (this.#engine!.doomed) return this.#transport.close();
     this.#flush();
     if (this.#watchers.size > 0) this.#tellWatchers();
+    this.#tellIdle();
+  }
+
+  #tellIdle(): void {
     if (this.#whenIdle !== undefined && this.load === 0) this.#whenIdle();
   }
 
