@@ -202,16 +202,21 @@ export function createExecutor(connection: ServerConnection, options: ResolvedOp
     submit: (request) => connection.submit(request),
     giveUp: (request) => connection.giveUp(request),
     openStream: (request, site) => new FlushSource(connection, request, site),
-    attach: () => Promise.resolve(attachTo(connection)),
+    attach: () => Promise.resolve(attachTo(connection, connection)),
   };
 }
 
 /** A connection that is there for an operation as it is: its queue gives the operation its turn. */
 export function attachTo(
   connection: ServerConnection,
-  submit: (request: Request) => void = (each) => connection.submit(each),
+  queue: Pick<Executor, "submit" | "giveUp">,
 ): Attachment {
-  return { connection, submit, release(): void {} };
+  return {
+    connection,
+    submit: (request) => queue.submit(request),
+    giveUp: (request) => queue.giveUp(request),
+    release(): void {},
+  };
 }
 
 /** How values are represented by these options. */

@@ -30,6 +30,8 @@ export interface Attachment {
   readonly connection: ServerConnection;
   /** Takes the operation's requests. */
   submit(request: Request): void;
+  /** The operation is given up: its request is withdrawn or cancelled. */
+  giveUp(request: Request): void;
   /** The operation is over. Idempotent. */
   release(): void;
 }

@@ -175,16 +175,19 @@ class PooledConnection extends Connection {
   constructor(owned: OwnedConnection, executor: Executor) {
     const { connection, lease } = owned;
     const line = new LeaseLine((request) => lease.submit(request), WAIT_TIMEOUT);
-    super(connection, {
-      types: executor.types,
-      keepsStacks: executor.keepsStacks,
-      submit: (request) => line.submit(request),
-      giveUp(request): void {
+    const queue = {
+      submit: (request: Request): void => line.submit(request),
+      giveUp(request: Request): void {
         if (line.withdraw(request)) request.settle();
         else connection.giveUp(request);
       },
+    };
+    super(connection, {
+      types: executor.types,
+      keepsStacks: executor.keepsStacks,
+      ...queue,
       openStream: (request, site) => new FlushSource(connection, request, site, (each) => line.submit(each)),
-      attach: () => Promise.resolve(attachTo(connection, (each) => line.submit(each))),
+      attach: () => Promise.resolve(attachTo(connection, queue)),
     }, () => line.acquire());
     this.#owned = owned;
   }
@@ -256,7 +259,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     submit: (request) => connection.submit(request),
     giveUp: (request) => connection.giveUp(request),
     openStream: (request, site) => new FlushSource(connection, request, site),
-    attach: () => Promise.resolve(attachTo(connection)),
+    attach: () => Promise.resolve(attachTo(connection, connection)),
   });
   return new Pool(pool, {
     types,
@@ -266,7 +269,12 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     openStream: (request, site) => new PooledSource(pool, request, site),
     attach: async () => {
       const { connection, lease } = await pool.acquire();
-      return { connection, submit: (each) => lease.submit(each), release: () => lease.release() };
+      return {
+        connection,
+        submit: (each) => lease.submit(each),
+        giveUp: (each) => connection.giveUp(each),
+        release: () => lease.release(),
+      };
     },
   });
 }

@@ -3,7 +3,7 @@
 import { EXTENDED, SIMPLE } from "../engine/request.ts";
 import { type BatchOptions, runAtomicBatch, runSettledBatch } from "./batch.ts";
 import { CopyFromStream, CopyToStream } from "./copy.ts";
-import { type CopyRow, copyRows, decodeCopy } from "./copy_rows.ts";
+import { type CopyRow, copyRows, type CopyRowsOptions } from "./copy_rows.ts";
 import { execute, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { checkChannel } from "./notifications.ts";
 import { Query } from "./query.ts";
@@ -97,21 +97,29 @@ export class Queryable {
   }
 
   /**
-   * Gives the data of a COPY TO STDOUT as it comes, at most a quarter of a megabyte ahead of its reader. Cancelling the
-   * stream cancels the COPY.
+   * Gives the data of a COPY TO STDOUT as it comes, at most a quarter of a megabyte ahead of its reader. It starts when
+   * it is first read from; cancelling the stream, or leaving its loop, cancels the COPY.
    *
    * @param text `copy … to stdout`
+   * @example
+   * ```ts ignore
+   * await db.copyTo("copy t to stdout (format csv, header)").pipeTo(file.writable);
+   * for await (const row of db.copyTo("copy t to stdout").rows()) console.log(row.id);
+   * ```
    */
   copyTo(text: string): CopyToStream {
     return new CopyToStream(this.#executor, text);
   }
 
   /**
-   * Stores rows by COPY, in binary format where the values allow it.
+   * Stores rows by COPY, in binary format where the values allow it. When the source of the rows fails, nothing is stored
+   * and its error is thrown.
    *
    * @param table its name, or its parts (`["schema", "table"]`); quoted here
    * @param columns their names; quoted here
    * @param rows arrays in column order, or objects keyed by column name
+   * @param options.signal ends the COPY; nothing is stored
+   * @param options.format `"binary"` or `"text"`; default: as the first values suggest
    * @returns the number of rows
    * @throws {ValueError} when a value does not fit its column; nothing is stored
    * @throws {PostgresError} when the server refuses; nothing is stored
@@ -120,17 +128,9 @@ export class Queryable {
     table: string | readonly string[],
     columns: readonly string[],
     rows: Iterable<CopyRow> | AsyncIterable<CopyRow>,
+    options?: CopyRowsOptions,
   ): Promise<number> {
-    return copyRows(this.#executor, table, columns, rows);
-  }
-
-  /**
-   * The rows of a COPY TO STDOUT, as objects: as quick as COPY, as exact as a query.
-   *
-   * @param text `copy … to stdout (format binary)`
-   */
-  copyToRows<T = Row>(text: string): AsyncGenerator<T, undefined, undefined> {
-    return decodeCopy<T>(this.#executor, text, () => this.copyTo(text));
+    return copyRows(this.#executor, table, columns, rows, options);
   }
 
   /**

@@ -136,6 +136,7 @@ export class TransactionExecutor implements Executor {
     return Promise.resolve({
       connection: this.#connection,
       submit: (each) => this.submit(each),
+      giveUp: (each) => this.giveUp(each),
       release(): void {},
     });
   }

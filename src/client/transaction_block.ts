@@ -194,8 +194,7 @@ class SavepointExecutor implements Executor {
   }
 
   async attach(): Promise<Attachment> {
-    const { connection, release } = await this.#outer.attach();
-    return { connection, submit: (each) => this.submit(each), release };
+    return { ...await this.#outer.attach(), submit: (each) => this.submit(each) };
   }
 
   newPortal(): string {

@@ -1,10 +1,12 @@
 /** Rows for COPY FROM STDIN, in binary or text format (PostgreSQL manual, COPY, "File Formats"). */
 
 import { ValueError } from "../errors.ts";
-import type { Writer } from "../wire/writer.ts";
+import { Writer } from "../wire/writer.ts";
 import type { Codec } from "./codec.ts";
+import { Json } from "./parameter.ts";
 import { parameterText } from "./parameter_encoder.ts";
 import { lowerFirst } from "./row_decoder.ts";
+import { describeValue } from "./text_form.ts";
 
 /** A column that rows are written to. */
 export interface CopyColumn {
@@ -34,14 +36,30 @@ function isTextual({ decodeText, decodeBinary }: Codec): boolean {
 }
 
 /**
- * Whether rows like `first` can go in binary format: strings are for the type's input function, unless the type is
- * itself text.
+ * Whether rows like these can go in binary format: strings are for the type's input function, unless the type is itself
+ * text, and a column of NULLs may hold strings later.
  */
-export function copiesInBinary(columns: readonly CopyColumn[], first: readonly unknown[]): boolean {
+export function copiesInBinary(
+  columns: readonly CopyColumn[],
+  rows: readonly (readonly unknown[])[],
+): boolean {
+  const scratch = new Writer(1024);
   return columns.every(({ codec }, i) => {
     if (isTextual(codec)) return true;
-    return codec.encodeBinary !== undefined && typeof first[i] !== "string";
+    const values = rows.map((row) => row[i]).filter((value) => value !== null);
+    return values.length > 0 && values.every((value) => fitsBinary(value, codec, scratch));
   });
+}
+
+function fitsBinary(value: unknown, codec: Codec, scratch: Writer): boolean {
+  if (typeof value === "string" || value instanceof Json || codec.encodeBinary === undefined) return false;
+  try {
+    return codec.encodeBinary(value, scratch);
+  } catch {
+    return true; // It fits neither: the error comes where row and column are known.
+  } finally {
+    scratch.rewind(0);
+  }
 }
 
 /**
@@ -68,7 +86,7 @@ export function writeBinaryRow(
     const { codec } = columns[i]!;
     try {
       if (isTextual(codec)) writer.utf8(parameterText(value, codec));
-      else if (typeof value === "string" || !codec.encodeBinary!(value, writer)) failText(value, codec);
+      else if (!writeBinary(value, codec, writer)) failText(value, codec);
     } catch (cause) {
       failCell(columns[i]!, row, cause);
     }
@@ -105,12 +123,17 @@ function escapeText(text: string): string {
   return /[\\\n\r\t]/.test(text) ? text.replace(/[\\\n\r\t]/g, (unit) => ESCAPES[unit]!) : text;
 }
 
+function writeBinary(value: unknown, codec: Codec, writer: Writer): boolean {
+  if (typeof value === "string" || value instanceof Json || codec.encodeBinary === undefined) return false;
+  return codec.encodeBinary(value, writer);
+}
+
 function failText(value: unknown, codec: Codec): never {
   // A value that does not fit at all is refused in the codec's own words.
-  if (typeof value !== "string") codec.encodeText(value);
+  if (typeof value !== "string") parameterText(value, codec);
   throw new ValueError(
-    "Expected a value as the first row has it, received one that can only be sent as text: " +
-      "give all rows of the column as strings, or none",
+    `Expected a value with a binary form, received ${describeValue(value)} that can only be sent as text: ` +
+      'use the option format: "text"',
   );
 }
 

@@ -54,6 +54,8 @@ export class ServerConnection {
   #reader: StartupReader | undefined = new StartupReader();
   #flushScheduled: boolean = false;
   #congested: boolean = false;
+  /** Whether bytes are taken: not while nobody takes what they say. */
+  #reading: boolean = true;
   #closing: boolean = false;
   #ended: boolean = false;
   #whenIdle: (() => void) | undefined = undefined;
@@ -149,7 +151,7 @@ export class ServerConnection {
     this.#watchdog = startTimer(() => {
       this.#watchdog = undefined;
       if (this.#ended || this.#engine!.idle) return;
-      if (this.#heard || !this.#engine!.awaitsServer) return this.#watch();
+      if (this.#heard || !this.#reading || !this.#engine!.awaitsServer) return this.#watch();
       this.destroy(() =>
         new TimeoutError(
           `Connection given up: no answer within queryTimeout ${this.#options.queryTimeout} ms and ${GRACE} ms of grace`,
@@ -193,6 +195,7 @@ export class ServerConnection {
 
   /** Reads no more bytes, since nobody takes what they say, or goes on. */
   setReading(reading: boolean): void {
+    this.#reading = reading;
     if (reading) this.#transport.resumeReading();
     else this.#transport.pauseReading();
   }
@@ -209,14 +212,17 @@ export class ServerConnection {
     }
     // The server waits for the consumer of a stream: it has to be told of its end.
     if (request.phase === SUSPENDED) this.finish(request);
-    // While it waits for copy data it takes no notice of a cancel.
-    if (request.phase === COPY_IN) this.copyEnd(request, "the client has given up");
-    this.#cancel(request);
+    // While it waits for copy data it takes no notice of a cancel; what it takes notice of mostly makes one needless.
+    const copiesIn = request.phase === COPY_IN;
+    if (copiesIn) this.copyEnd(request, "the client has given up");
+    this.#cancel(request, copiesIn ? CANCEL_PAUSE : 0);
   }
 
-  async #cancel(request: Request): Promise<void> {
+  /** @param pause milliseconds to wait before the cancel is sent */
+  async #cancel(request: Request, pause: number): Promise<void> {
     const engine = this.#engine!;
     engine.block();
+    if (pause > 0) await this.#until(() => request.settled, pause);
     await this.#until(() => request.settled || engine.isAnswering(request));
     const limit = new AbortController();
     const timer = setTimeout(() => {

@@ -99,9 +99,10 @@ export class Engine {
     return this.#fatal !== null;
   }
 
-  /** Whether the server owes an answer: something is in flight, and no stream waits for its consumer. */
+  /** Whether the server owes an answer: something is in flight, and it does not wait for a consumer or for copy data. */
   get awaitsServer(): boolean {
-    return this.#pipeline.inFlight > 0 && this.#pipeline.current?.phase !== phase.SUSPENDED;
+    const current = this.#pipeline.current?.phase;
+    return this.#pipeline.inFlight > 0 && current !== phase.SUSPENDED && current !== phase.COPY_IN;
   }
 
   /** Whether every request has settled. */

@@ -1,0 +1,144 @@
+/** COPY TO STDOUT as typed rows, decoded from the socket's own bytes. */
+
+import { BinaryCopyDecoder, type CopyDecoder, TextCopyDecoder } from "../codecs/copy_decoder.ts";
+import { columnsOf, createRowDecoder } from "../codecs/row_decoder.ts";
+import { PipegresError } from "../errors.ts";
+import type { Field } from "../wire/backend.ts";
+import { CopyOperation } from "./copy_operation.ts";
+import { describeFields } from "./copy_rows.ts";
+import type { Executor } from "./executor.ts";
+import type { BatchSource } from "./row_stream.ts";
+
+/** `copy (query) to stdout`, or `copy table (columns) to stdout`; options behind it. */
+const COPY_TO = /^\s*copy\s+(?:\(([^]*)\)|([^()]+?)\s*(\([^()]*\))?)\s+to\s+stdout\b([^]*)$/i;
+
+/** `(format binary)`, or the same with `text`, in the words of today and of PostgreSQL 8. */
+const FORMAT = /^\s*(?:with\s*)?(?:\(\s*format\s+'?(binary|text)'?\s*\)|(binary))?\s*;?\s*$/i;
+
+/**
+ * Starts a COPY TO STDOUT for its rows.
+ *
+ * @throws {PipegresError} when the statement's query cannot be found in its text, or has options that change the format
+ */
+export async function openCopyRows(executor: Executor, text: string): Promise<BatchSource> {
+  const match = COPY_TO.exec(text);
+  if (match === null) {
+    throw new PipegresError("Cannot give the rows of this COPY: its query or table is not found");
+  }
+  const [, query, table, columns, options = ""] = match;
+  const format = FORMAT.exec(options);
+  if (format === null) {
+    throw new PipegresError(
+      "Cannot give the rows of this COPY: wanted no option but (format binary) or (format text)",
+    );
+  }
+  const fields = await describeFields(
+    executor,
+    query ?? `select ${columns?.slice(1, -1) ?? "*"} from ${table}`,
+  );
+  const wanted = (format[1] ?? format[2])?.toLowerCase();
+  const readsBinary = columnsOf(fields, executor.types.registry).every(({ codec }) =>
+    codec.decodeBinary !== undefined
+  );
+  const isBinary = wanted === undefined ? readsBinary : wanted === "binary";
+  const statement = wanted === undefined && isBinary ? `${text.replace(/;?\s*$/, "")} (format binary)` : text;
+  const source = new CopyRowSource(executor, statement, createDecoder(executor, fields, isBinary));
+  await source.start();
+  return source;
+}
+
+function createDecoder(executor: Executor, fields: readonly Field[], isBinary: boolean): CopyDecoder {
+  const format = isBinary ? 1 : 0;
+  const decoder = createRowDecoder(
+    fields.map((field) => ({ ...field, format })),
+    executor.types.registry,
+    "object",
+  );
+  return isBinary ? new BinaryCopyDecoder(decoder) : new TextCopyDecoder(decoder, fields.length);
+}
+
+/** Bytes whose rows may wait for their consumer before the socket is not read from any more. */
+const MOST_AHEAD = 131_072;
+
+/** Rows as they come: a batch is what has been decoded since the last one. */
+class CopyRowSource implements BatchSource {
+  readonly #operation: CopyOperation;
+  readonly #decoder: CopyDecoder;
+  #rows: unknown[] = [];
+  /** Bytes that they were made of. */
+  #ahead: number = 0;
+  #stopped: boolean = false;
+  #settled: boolean = false;
+  /** What a row could not be decoded for. */
+  #failure: { readonly error: unknown } | undefined = undefined;
+  #wake: (() => void) | undefined = undefined;
+
+  constructor(executor: Executor, text: string, decoder: CopyDecoder) {
+    this.#decoder = decoder;
+    const onData = (bytes: Uint8Array, start: number, end: number) => this.#onData(bytes, start, end);
+    this.#operation = new CopyOperation(executor, text, "out", onData);
+  }
+
+  async start(): Promise<void> {
+    await this.#operation.start();
+    this.#operation.settled.then(() => {
+      this.#settled = true;
+      this.#wake?.();
+    });
+  }
+
+  async next(): Promise<unknown[] | undefined> {
+    while (this.#rows.length === 0 && !this.#settled && this.#failure === undefined) {
+      await new Promise<void>((resolve) => this.#wake = resolve);
+    }
+    if (this.#rows.length > 0 && !this.#failedOnServer()) return this.#take();
+    if (this.#failure !== undefined) {
+      await this.#operation.giveUp(this.#failure.error);
+      throw this.#failure.error;
+    }
+    await this.#operation.finish();
+    this.#decoder.end();
+    return undefined;
+  }
+
+  async close(): Promise<void> {
+    this.#take();
+    await this.#operation.giveUp(new PipegresError("COPY was given up"));
+  }
+
+  abort(): void {}
+
+  /** An error of the server comes at once; one of a row behind those before it. */
+  #failedOnServer(): boolean {
+    return this.#settled && this.#failure === undefined && this.#operation.failed;
+  }
+
+  #take(): unknown[] {
+    const rows = this.#rows;
+    this.#rows = [];
+    this.#ahead = 0;
+    if (this.#stopped) this.#setStopped(false);
+    return rows;
+  }
+
+  #onData(bytes: Uint8Array, start: number, end: number): void {
+    if (this.#failure !== undefined) return;
+    try {
+      this.#decoder.push(bytes, start, end, this.#rows);
+    } catch (error) {
+      this.#failure = { error };
+    }
+    this.#ahead += end - start;
+    if (this.#ahead > MOST_AHEAD && !this.#stopped) this.#setStopped(true);
+    const wake = this.#wake;
+    if (wake === undefined || (this.#rows.length === 0 && this.#failure === undefined)) return;
+    this.#wake = undefined;
+    // The rows that come in one go are one batch.
+    wake();
+  }
+
+  #setStopped(stopped: boolean): void {
+    this.#stopped = stopped;
+    this.#operation.connection.setReading(!stopped);
+  }
+}
