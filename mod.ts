@@ -35,7 +35,7 @@ export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
 export type { ChannelBindingMode } from "./src/auth/authenticator.ts";
 export type { Columns, ColumnValues } from "./src/codecs/columns.ts";
 export type { Codec, FormatCode } from "./src/codecs/codec.ts";
-export type { TypeOverride } from "./src/codecs/registry.ts";
+export type { TypeOverride, TypeOverrides } from "./src/codecs/registry.ts";
 export type {
   ConnectOptions,
   OAuthRequest,

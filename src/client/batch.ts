@@ -3,9 +3,17 @@
 import { copyRefused } from "../engine/failures.ts";
 import { EXTENDED, type Request, SYNC_LATER } from "../engine/request.ts";
 import { PipelineAbortedError } from "../errors.ts";
-import { createRequest, execute, type Executor, throwIfFailed, trace, withSite } from "./executor.ts";
+import {
+  createRequest,
+  execute,
+  type Executor,
+  type QueryOptions,
+  throwIfFailed,
+  trace,
+  withSite,
+} from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { mend, needsMending, runMended } from "./type_loader.ts";
+import { mend, needsMending, noteTag, runMended, withNames } from "./type_loader.ts";
 import { compile, type Fragment, type Statement } from "./sql.ts";
 
 /** Options of a batch. */
@@ -15,6 +23,8 @@ export interface BatchOptions {
    * alone. Default `"one"`.
    */
   readonly sync?: "one" | "each" | undefined;
+  /** As in {@linkcode QueryOptions}: for all results and parameters of the batch. */
+  readonly types?: QueryOptions["types"];
 }
 
 const COPY = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*copy\b/i;
@@ -28,10 +38,11 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   if (statements.some(({ text }) => COPY.test(text))) {
     throw withSite(copyRefused("COPY", "copyFrom() or copyTo"), site);
   }
-  const once = () => submitBatch(executor, statements);
+  const once = () => withNames(executor, () => submitBatch(executor, statements));
   let requests = await once();
   for (let i = 0; i < requests.length; i++) {
     const settled = requests[i]!;
+    noteTag(executor, settled);
     if (!needsMending(executor, settled)) continue;
     // A value of an unknown type keeps the whole batch from being sent: it is made again as a whole.
     requests[i] = await mend(executor, settled, async () => (requests = await once())[i]!);
@@ -41,7 +52,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
 }
 
 /** Links requests under one Sync; resolves with all of them settled. */
-function submitBatch(executor: Executor, statements: readonly Statement[]): Promise<Request[]> {
+async function submitBatch(executor: Executor, statements: readonly Statement[]): Promise<Request[]> {
   const settled: Promise<Request>[] = [];
   const requests = statements.map((statement) => {
     let request!: Request;
@@ -60,7 +71,7 @@ function submitBatch(executor: Executor, statements: readonly Statement[]): Prom
     request.sync = SYNC_LATER;
   });
   executor.submit(requests[0]!);
-  return Promise.all(settled);
+  return await Promise.all(settled);
 }
 
 /** Runs statements with a Sync each; resolves with what became of each. */

@@ -4,7 +4,7 @@ import { NotificationHub } from "../pool/notification_hub.ts";
 import { createRegistry } from "../codecs/registry.ts";
 import type { Lease } from "../connection/lease.ts";
 import { openTarget, resolveTarget } from "../connection/open.ts";
-import type { ConnectOptions, ResolvedOptions } from "../connection/options.ts";
+import type { ConnectOptions } from "../connection/options.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { DESCRIBE, type Request } from "../engine/request.ts";
 import { losesStacks } from "../transport/select.ts";
@@ -188,16 +188,16 @@ export async function connect(
   const { signal, ...overrides } = options;
   signal?.throwIfAborted();
   const resolved = await resolveTarget(target, overrides);
+  // Options that cannot be used are known before a session is open.
+  const types = createTypes(resolved.options);
   const connection = await openTarget(resolved, signal);
-  return new Connection(connection, createExecutor(connection, resolved.options));
+  return new Connection(connection, createExecutor(connection, types));
 }
 
 /** Runs requests on one connection. */
-export function createExecutor(connection: ServerConnection, options: ResolvedOptions): Executor {
+export function createExecutor(connection: ServerConnection, types: Types): Executor {
   return {
-    types: new Types(
-      createRegistry({ int8: options.int8, temporal: options.temporal }).extend(options.types),
-    ),
+    types,
     keepsStacks: losesStacks(),
     submit: (request) => connection.submit(request),
     giveUp: (request) => connection.giveUp(request),

@@ -3,6 +3,7 @@
 import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
+import type { TypeOverrides } from "../codecs/registry.ts";
 import { Request, type RowPlanner } from "../engine/request.ts";
 import { bindParameters } from "./parameters.ts";
 import type { Types } from "./types.ts";
@@ -46,6 +47,24 @@ export interface QueryOptions {
   readonly label?: string | undefined;
   /** `false` sends nothing behind this query until it is answered, nor it behind others. Default `true`. */
   readonly pipeline?: boolean | undefined;
+  /**
+   * What to change about the codecs of types for this query, by type name or OID; `"text"`: every value is read as its
+   * text. Give the same object each time: rows are planned once for each.
+   */
+  readonly types?: TypeOverrides | undefined;
+}
+
+/** The executor that represents values as a query's options say. */
+export function executorFor(executor: Executor, options: Pick<QueryOptions, "types"> | undefined): Executor {
+  if (options?.types === undefined) return executor;
+  return {
+    types: executor.types.with(options.types),
+    keepsStacks: executor.keepsStacks,
+    submit: (request) => executor.submit(request),
+    giveUp: (request) => executor.giveUp(request),
+    openStream: (request, site) => executor.openStream(request, site),
+    attach: () => executor.attach(),
+  };
 }
 
 /** Makes the request of a statement. */

@@ -3,7 +3,15 @@
 import { CLOSE, EXTENDED, NO_PARAMETERS, Request, STREAM } from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { PipegresError } from "../errors.ts";
-import { createRequest, type Executor, type QueryOptions, throwIfFailed, trace, watch } from "./executor.ts";
+import {
+  createRequest,
+  type Executor,
+  executorFor,
+  type QueryOptions,
+  throwIfFailed,
+  trace,
+  watch,
+} from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
@@ -32,7 +40,8 @@ export class PreparedStatement implements AsyncDisposable {
    */
   async query<T = Row>(values: readonly unknown[] = [], options: QueryOptions = {}): Promise<Result<T>> {
     const site = this.#executor.keepsStacks ? new Error() : undefined;
-    const request = await runMended(this.#executor, () => this.#execute(values, options));
+    const executor = executorFor(this.#executor, options);
+    const request = await runMended(executor, () => this.#execute(executor, values, options));
     throwIfFailed(request, site);
     return resultOf(request);
   }
@@ -48,7 +57,7 @@ export class PreparedStatement implements AsyncDisposable {
     const batch = checkBatch(options.batch);
     return new RowStream<T>(async () => {
       await loadFieldTypes(this.#executor, this.#statement);
-      const request = this.#request(STREAM, values, () => {});
+      const request = this.#request(this.#executor, STREAM, values, () => {});
       request.maxRows = batch;
       return this.#executor.openStream(request, site);
     });
@@ -75,9 +84,9 @@ export class PreparedStatement implements AsyncDisposable {
     return this.close();
   }
 
-  #execute(values: readonly unknown[], options: QueryOptions): Promise<Request> {
+  #execute(executor: Executor, values: readonly unknown[], options: QueryOptions): Promise<Request> {
     return new Promise<Request>((resolve) => {
-      const made = this.#request(EXTENDED, values, resolve);
+      const made = this.#request(executor, EXTENDED, values, resolve);
       if (options.pipeline === false) made.alone = true;
       trace(made, options.label);
       if (options.signal?.aborted) {
@@ -90,10 +99,16 @@ export class PreparedStatement implements AsyncDisposable {
     });
   }
 
-  #request(kind: number, values: readonly unknown[], onSettled: (request: Request) => void): Request {
+  #request(
+    executor: Executor,
+    kind: number,
+    values: readonly unknown[],
+    onSettled: (request: Request) => void,
+  ): Request {
     if (this.#closed) throw new PipegresError("Prepared statement is closed");
     const statement = { text: this.text, values };
-    const request = createRequest(this.#executor, kind, statement, this.#executor.types.objects, onSettled);
+    const planner = kind === STREAM ? executor.types.streamed : executor.types.objects;
+    const request = createRequest(executor, kind, statement, planner, onSettled);
     request.statement = this.#statement;
     return request;
   }

@@ -9,6 +9,7 @@ import {
   createRequest,
   execute,
   type Executor,
+  executorFor,
   type QueryOptions,
   throwIfFailed,
   trace,
@@ -21,7 +22,7 @@ import { compile, Fragment } from "./sql.ts";
 import { DESCRIBE, EXTENDED, type Request, STREAM } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
-import { prepareTypes, runMended } from "./type_loader.ts";
+import { prepareTypes, runMended, withNames } from "./type_loader.ts";
 import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
@@ -129,7 +130,8 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    */
   async columns<C extends Columns = Columns>(): Promise<C> {
     const { fields, rows } = await this.#settled("array");
-    const builder = new ColumnBuilder(fields ?? [], this.#executor.types.registry);
+    const { types } = executorFor(this.#executor, this.#options);
+    const builder = new ColumnBuilder(fields ?? [], types.registry);
     for (const row of rows) builder.addRow(row as unknown[]);
     return builder.finish() as C;
   }
@@ -153,12 +155,12 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    */
   stream(options: { readonly batch?: number } = {}): RowStream<T> {
     const batch = checkBatch(options.batch);
-    const executor = this.#executor;
     return new RowStream<T>(async () => {
+      const executor = executorFor(this.#executor, this.#options);
       this.#options?.signal?.throwIfAborted();
       const statement = compile(this);
       await prepareTypes(executor, statement);
-      const request = createRequest(executor, STREAM, statement, executor.types.objects, () => {});
+      const request = createRequest(executor, STREAM, statement, executor.types.streamed, () => {});
       request.maxRows = batch;
       trace(request, this.#options?.label);
       if (this.#options?.pipeline === false) request.alone = true;
@@ -177,7 +179,11 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   /** Asks the server for the types of parameters and columns; nothing is executed. */
   async describe(): Promise<Description> {
     const executor = this.#executor;
-    const request = await execute(executor, DESCRIBE, compile(this), executor.types.objects, this.#options);
+    const statement = compile(this);
+    const request = await withNames(
+      executor,
+      () => execute(executor, DESCRIBE, statement, executor.types.objects, this.#options),
+    );
     throwIfFailed(request, this.#site);
     return { parameters: request.statement!.parameterTypes ?? [], fields: request.statement!.fields ?? [] };
   }
@@ -208,7 +214,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   }
 
   #run(shape: RowShape): Promise<Request> {
-    const executor = this.#executor;
+    const executor = executorFor(this.#executor, this.#options);
     const statement = compile(this);
     return runMended(
       executor,

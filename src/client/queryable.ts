@@ -4,11 +4,11 @@ import { EXTENDED, SIMPLE } from "../engine/request.ts";
 import { type BatchOptions, runAtomicBatch, runSettledBatch } from "./batch.ts";
 import { CopyFromStream, CopyToStream } from "./copy.ts";
 import { type CopyRow, copyRows, type CopyRowsOptions } from "./copy_rows.ts";
-import { execute, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { execute, type Executor, executorFor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { checkChannel } from "./notifications.ts";
 import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
-import { mendResults, runMended } from "./type_loader.ts";
+import { mendResults, noteTag, runMended } from "./type_loader.ts";
 import { checkText, type Fragment, helpers, type SqlHelpers } from "./sql.ts";
 
 /** A template tag that makes queries of this session, with the helpers of `sql`. */
@@ -48,7 +48,7 @@ export class Queryable {
     values: readonly unknown[] = [],
     options?: QueryOptions,
   ): Promise<Result<T>> {
-    const executor = this.#executor;
+    const executor = executorFor(this.#executor, options);
     const site = executor.keepsStacks ? new Error() : undefined;
     checkText(text);
     const statement = { text, values };
@@ -71,10 +71,11 @@ export class Queryable {
    * @see PostgreSQL manual, 53.2.2.1 "Multiple Statements in a Simple Query"
    */
   async exec<T = Row>(text: string, options?: QueryOptions): Promise<Result<T>[]> {
-    const executor = this.#executor;
+    const executor = executorFor(this.#executor, options);
     const site = executor.keepsStacks ? new Error() : undefined;
     checkText(text);
     const request = await execute(executor, SIMPLE, { text, values: [] }, executor.types.objects, options);
+    for (const result of request.results ?? []) noteTag(executor, result);
     if (executor.types.concerns(request)) await mendResults(executor, request);
     throwIfFailed(request, site);
     return resultsOf(request);
@@ -167,7 +168,7 @@ export class Queryable {
     options: BatchOptions = {},
   ): Promise<Result[] | PromiseSettledResult<Result>[]> {
     return options.sync === "each"
-      ? runSettledBatch(this.#executor, queries)
-      : runAtomicBatch(this.#executor, queries);
+      ? runSettledBatch(executorFor(this.#executor, options), queries)
+      : runAtomicBatch(executorFor(this.#executor, options), queries);
   }
 }

@@ -11,7 +11,7 @@ import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 import { execute, type Executor } from "./executor.ts";
 import type { Statement } from "./sql.ts";
-import type { UnknownColumns } from "./types.ts";
+import { createDecoder, UndecodedRow, type UnknownColumns } from "./types.ts";
 
 // typcategory A alone is not enough: a user may give it to any type.
 const LOOK_UP = `
@@ -22,11 +22,16 @@ select t.oid, t.typname,
   (select pg_catalog.array_agg(a.attname::text order by a.attnum) from pg_catalog.pg_attribute a
     where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
   (select pg_catalog.array_agg(a.atttypid order by a.attnum) from pg_catalog.pg_attribute a
-    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped)
+    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
+  n.nspname
 from pg_catalog.pg_type t
+left join pg_catalog.pg_namespace n on n.oid = t.typnamespace
 left join pg_catalog.pg_type e on e.oid = t.typelem
 left join pg_catalog.pg_range r on r.rngtypid = t.oid
-where t.oid = any($1::oid[])`;
+where t.oid = any($1::oid[])
+  or t.oid in (select a.typarray from pg_catalog.pg_type a where a.oid = any($1::oid[]))`;
+
+const RESOLVE_NAME = "select pg_catalog.to_regtype($1)::oid";
 
 type TypeRow = [
   oid: number,
@@ -39,6 +44,7 @@ type TypeRow = [
   range: number | null,
   attributeNames: string[] | null,
   attributeTypes: number[] | null,
+  schema: string | null,
 ];
 
 const KINDS: Readonly<Record<string, TypeKind>> = {
@@ -58,31 +64,67 @@ const MOST_ROUNDS = 16;
 /** Learns types and what they are made of; false when the server could not be asked. */
 export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<boolean> {
   const { types } = executor;
+  const wanted = [...new Set(oids)].filter((oid) => types.isUnknown(oid));
+  if (wanted.length === 0) return true;
+  return await once(executor, `oid ${wanted.join()}`, () => lookUp(executor, wanted)) ||
+    // Whoever asked first may have asked in a transaction block that had failed.
+    await lookUp(executor, wanted);
+}
+
+/** Learns what a name stands for; false when the server could not be asked, or knows no such type. */
+async function loadName(executor: Executor, name: string): Promise<boolean> {
+  const load = async (): Promise<boolean> => {
+    const statement = { text: RESOLVE_NAME, values: [name] };
+    const request = await execute(executor, EXTENDED, statement, executor.types.plain.arrays);
+    const oid = request.failure === null ? (request.rows as [number | null][])[0]?.[0] : null;
+    if (typeof oid !== "number") return false;
+    executor.types.learnName(name, oid);
+    return await loadTypes(executor, [oid]);
+  };
+  return await once(executor, `name ${name}`, load);
+}
+
+/** Look-ups of the same at the same time are one. */
+function once(executor: Executor, key: string, load: () => Promise<boolean>): Promise<boolean> {
+  const { loading } = executor.types;
+  let work = loading.get(key);
+  if (work === undefined) {
+    work = load().finally(() => loading.delete(key));
+    loading.set(key, work);
+  }
+  return work;
+}
+
+async function lookUp(executor: Executor, oids: readonly number[]): Promise<boolean> {
+  const { types } = executor;
+  // How values are represented elsewhere has no part in it.
+  const plain = types.plain;
   let wanted = oids.filter((oid) => types.isUnknown(oid));
   const descriptions: TypeDescription[] = [];
-  const asked: number[] = [];
+  const asked = new Set<number>();
   for (let round = 0; wanted.length > 0 && round < MOST_ROUNDS; round++) {
     // Given as text the array needs no description, and the look-up one round trip.
     const statement = { text: LOOK_UP, values: [`{${wanted.join()}}`] };
-    const request = await execute(executor, EXTENDED, statement, types.arrays);
+    const request = await execute(executor, EXTENDED, statement, plain.arrays);
     if (request.failure !== null) return false;
     const found = (request.rows as TypeRow[]).map(describeType);
-    asked.push(...wanted);
+    for (const oid of wanted) asked.add(oid);
     descriptions.push(...found);
-    wanted = [...new Set(found.flatMap(partsOf))].filter((oid) =>
-      types.isUnknown(oid) && !asked.includes(oid)
-    );
+    for (const { oid } of found) asked.add(oid);
+    wanted = [...new Set(found.flatMap(partsOf))].filter((oid) => types.isUnknown(oid) && !asked.has(oid));
   }
-  types.learn(asked, descriptions);
+  types.learn(descriptions);
   return true;
 }
 
 function describeType(row: TypeRow): TypeDescription {
-  const [oid, name, kind, element, delimiter, base, subtype, range, attributeNames, attributeTypes] = row;
+  const [oid, name, kind, element, delimiter, base, subtype, range, attributeNames, attributeTypes, schema] =
+    row;
   return {
     oid,
     name,
     kind: KINDS[kind] ?? "base",
+    ...(schema === null ? {} : { schema }),
     ...(kind === "A" ? { element, delimiter: delimiter ?? "," } : {}),
     ...(kind === "d" ? { base } : {}),
     ...(kind === "r" && subtype !== null ? { subtype } : {}),
@@ -108,8 +150,31 @@ function partsOf(type: TypeDescription): number[] {
 
 /** Runs a request, and mends it where types were not known. */
 export async function runMended(executor: Executor, once: () => Promise<Request>): Promise<Request> {
-  const request = await once();
+  const request = await withNames(executor, once);
+  noteTag(executor, request);
   return needsMending(executor, request) ? await mend(executor, request, once) : request;
+}
+
+/** Runs what makes requests; a type that is known by name only is looked up first. */
+export async function withNames<R>(executor: Executor, run: () => Promise<R>): Promise<R> {
+  for (let round = 0;; round++) {
+    try {
+      return await run();
+    } catch (error) {
+      // Nothing was sent: the parameters' types are declared first of all.
+      if (!(error instanceof UnknownTypeError) || round === MOST_ROUNDS) throw error;
+      const { type } = error;
+      const loaded = typeof type === "string"
+        ? await loadName(executor, type)
+        : await loadTypes(executor, [type]);
+      if (!loaded || typeof type !== "string" && executor.types.isUnknown(type)) throw error;
+    }
+  }
+}
+
+/** Types that this session has altered are looked up anew. */
+export function noteTag(executor: Executor, { tag }: { readonly tag: string }): void {
+  if (/^(?:ALTER|DROP|CREATE) /.test(tag)) executor.types.forgetAltered();
 }
 
 /** Whether {@linkcode mend} may have something to do. */
@@ -132,8 +197,10 @@ export async function mend(
   for (let round = 0; settled.failure !== null && !settled.aborted && round < MOST_ROUNDS; round++) {
     const error = settled.failure();
     // Nothing was executed: after the look-up it may be.
-    if (!(error instanceof UnknownTypeError) || !executor.types.isUnknown(error.oid)) return settled;
-    if (!await loadTypes(executor, [error.oid])) return settled;
+    if (!(error instanceof UnknownTypeError) || typeof error.type === "string") return settled;
+    const before = executor.types.isUnknown(error.type);
+    if (!before || !await loadTypes(executor, [error.type])) return settled;
+    if (executor.types.isUnknown(error.type)) return settled;
     settled = await again();
   }
   if (settled.failure === null) await mendResults(executor, settled);
@@ -153,12 +220,7 @@ export async function mendResults(executor: Executor, request: Request): Promise
 export async function prepareTypes(executor: Executor, statement: Statement): Promise<void> {
   const { types } = executor;
   if (types.prepared.has(statement.text)) return;
-  const request = await execute(
-    executor,
-    DESCRIBE,
-    { text: statement.text, values: statement.values },
-    types.objects,
-  );
+  const request = await withNames(executor, () => execute(executor, DESCRIBE, statement, types.objects));
   // What is wrong with the statement shows when it runs.
   if (request.failure !== null) return;
   await loadFieldTypes(executor, request.statement!);
@@ -182,11 +244,26 @@ async function mendRows(
 ): Promise<void> {
   const unknown = executor.types.unknownColumns(fields);
   if (unknown === undefined || rows.length === 0) return;
-  await loadTypes(executor, unknown.columns.map((column) => fields![column]!.typeOid));
+  await loadTypes(executor, fields!.map(({ typeOid }) => typeOid));
   try {
+    if (unknown.altered) decodeRows(executor, fields!, unknown, rows as unknown[]);
     for (const column of unknown.columns) decodeColumn(executor, fields!, column, unknown, rows);
   } catch (error) {
     request.fail(() => error as Error);
+  }
+}
+
+/** Rows that did not fit what was known of their types. */
+function decodeRows(
+  executor: Executor,
+  fields: readonly Field[],
+  { shape }: UnknownColumns,
+  rows: unknown[],
+): void {
+  const decode = createDecoder(fields, executor.types.registry, shape);
+  for (let i = 0; i < rows.length; i++) {
+    const row = rows[i];
+    if (row instanceof UndecodedRow) rows[i] = decode(row.bytes, 0, row.bytes.length);
   }
 }
 

@@ -2,33 +2,57 @@
  * Where engine and codecs meet: how rows of one shape are made, and what is known of types so far.
  *
  * What a connection or a pool knows of types grows: rows with a column of an unknown type are made with its text
- * first, and mended once the type has been looked up (type_loader.ts).
+ * first, and mended once the type has been looked up (type_loader.ts). The same befalls rows that do not fit what was
+ * known of their types, which were altered meanwhile.
  */
 
-import type { Registry, TypeDescription } from "../codecs/registry.ts";
+import { type DateOrder, dateOrderOf } from "../codecs/date_style.ts";
+import {
+  createRegistry,
+  type Registry,
+  type TypeDescription,
+  type TypeOverrides,
+} from "../codecs/registry.ts";
 import { createJsonRowDecoder } from "../codecs/json_rows.ts";
 import { createRowDecoder, resultFormats } from "../codecs/row_decoder.ts";
 import type { Request, RowDecoder, RowPlanner } from "../engine/request.ts";
+import { ProtocolError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 
 /** Objects keyed by column name, arrays in column order, or JSON text of objects. */
 export type RowShape = "object" | "array" | "json";
 
+/** A row that did not fit what was known of its types: the body of its DataRow. */
+export class UndecodedRow {
+  /** The body. */
+  readonly bytes: Uint8Array;
+
+  constructor(bytes: Uint8Array) {
+    this.bytes = bytes;
+  }
+}
+
 class ShapePlanner implements RowPlanner {
   readonly #types: Types;
   readonly #registry: Registry;
   readonly #shape: RowShape;
+  /** Whether rows that cannot be decoded are kept for later: those of a stream are consumed at once. */
+  readonly #keeps: boolean;
 
-  constructor(types: Types, registry: Registry, shape: RowShape) {
+  constructor(types: Types, registry: Registry, shape: RowShape, keeps: boolean) {
     this.#types = types;
     this.#registry = registry;
     this.#shape = shape;
+    this.#keeps = keeps;
   }
 
-  plan(fields: readonly Field[]): RowDecoder {
-    if (this.#shape === "json") return createJsonRowDecoder(fields, this.#registry);
-    this.#types.notice(fields, this.#shape);
-    return createRowDecoder(fields, this.#registry, this.#shape);
+  plan(fields: readonly Field[], dateStyle?: string): RowDecoder {
+    if (this.#shape !== "json") this.#types.notice(fields, this.#shape);
+    const order = dateStyle === undefined ? undefined : dateOrderOf(dateStyle);
+    const decode = createDecoder(fields, this.#types.dated(this.#registry, order), this.#shape);
+    return fields.some(({ typeOid }) => this.#types.mayBeAltered(typeOid))
+      ? this.#patient(fields, decode)
+      : decode;
   }
 
   formats(fields: readonly Field[]): readonly (0 | 1)[] {
@@ -36,6 +60,26 @@ class ShapePlanner implements RowPlanner {
     if (this.#shape === "json") return [];
     return resultFormats(fields, this.#registry);
   }
+
+  #patient(fields: readonly Field[], decode: RowDecoder): RowDecoder {
+    return (bytes, start, end) => {
+      try {
+        return decode(bytes, start, end);
+      } catch (error) {
+        if (error instanceof ProtocolError) throw error;
+        this.#types.noteAltered(fields, this.#shape);
+        if (!this.#keeps) throw error;
+        return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
+      }
+    };
+  }
+}
+
+/** A decoder of rows of a shape. */
+export function createDecoder(fields: readonly Field[], registry: Registry, shape: RowShape): RowDecoder {
+  return shape === "json"
+    ? createJsonRowDecoder(fields, registry)
+    : createRowDecoder(fields, registry, shape);
 }
 
 /** Rows that were made without knowing all of their types. */
@@ -43,60 +87,111 @@ export interface UnknownColumns {
   readonly shape: RowShape;
   /** Columns whose values are still text. */
   readonly columns: readonly number[];
+  /** Whether some rows are not decoded at all. */
+  readonly altered: boolean;
 }
 
-/** What is known of a database's types, shared by all who use it. */
+/** What is known of a database's types, whoever reads them in whatever representation. */
+class Catalogue {
+  readonly types: Map<number, TypeDescription> = new Map();
+  /** What names stand for, as the server said. */
+  readonly names: Map<string, number> = new Map();
+  /** Texts of statements whose types have been looked up before they were streamed. */
+  readonly prepared: Set<string> = new Set();
+  /** Look-ups under way, by what is looked up. */
+  readonly loading: Map<string, Promise<boolean>> = new Map();
+  /** The view without options. */
+  plain: Types | undefined = undefined;
+  /** Grows with every change. */
+  version: number = 0;
+}
+
+const MOST_PREPARED = 1000;
+
+/** What is known of a database's types, shared by all who use it, and how their values are represented. */
 export class Types {
+  readonly #catalogue: Catalogue;
+  /** Options and overrides alone. */
+  readonly #base: Registry;
   #registry: Registry;
-  #planners: Readonly<Record<RowShape, RowPlanner>>;
+  #version: number;
+  #planners: Readonly<Record<RowShape | "stream", RowPlanner>>;
+  #dated: Map<DateOrder, Registry> = new Map();
   /** Plans made with unknown types in them, by their fields. */
   readonly #unknown: WeakMap<readonly Field[], UnknownColumns> = new WeakMap();
-  /** Types that the database does not have any more. */
-  readonly #absent: Set<number> = new Set();
-  /** Texts of statements whose types have been looked up before they were streamed. */
-  readonly #prepared: Set<string> = new Set();
   /** Whether there ever was an unknown type: most programs never pay for more than this check. */
   #anyUnknown: boolean = false;
+  /** Those with other overrides. */
+  readonly #views: WeakMap<object, Types> = new WeakMap();
+  #textView: Types | undefined = undefined;
 
-  constructor(registry: Registry) {
-    this.#registry = registry;
+  constructor(registry: Registry, catalogue: Catalogue = new Catalogue()) {
+    this.#base = registry;
+    this.#catalogue = catalogue;
+    this.#version = catalogue.version;
+    this.#registry = registry.withTypes(catalogue.types.values(), catalogue.names);
     this.#planners = this.#createPlanners();
+  }
+
+  /** The same types in other representations: those of `overrides`, else those of this. */
+  with(overrides: TypeOverrides | undefined): Types {
+    if (overrides === undefined) return this;
+    const create = () => new Types(this.#base.extend(overrides), this.#catalogue);
+    if (overrides === "text") return this.#textView ??= create();
+    // One object means one thing: statements keep a plan for each view.
+    let view = this.#views.get(overrides);
+    if (view === undefined) this.#views.set(overrides, view = create());
+    return view;
+  }
+
+  /** The same types as they are without options. */
+  get plain(): Types {
+    return this.#catalogue.plain ??= new Types(createRegistry(), this.#catalogue);
   }
 
   /** The codecs known so far. */
   get registry(): Registry {
+    this.#refresh();
     return this.#registry;
   }
 
   /** Makes rows of a shape. Another planner takes its place when types have been learnt. */
   planner(shape: RowShape): RowPlanner {
+    this.#refresh();
     return this.#planners[shape];
   }
 
   /** Makes rows as objects. */
   get objects(): RowPlanner {
-    return this.#planners.object;
+    return this.planner("object");
   }
 
   /** Makes rows as arrays. */
   get arrays(): RowPlanner {
-    return this.#planners.array;
+    return this.planner("array");
   }
 
-  /** Whether a column of an unknown type has ever been seen. */
-  get anyUnknown(): boolean {
-    return this.#anyUnknown;
+  /** Makes rows as objects that cannot be mended later. */
+  get streamed(): RowPlanner {
+    this.#refresh();
+    return this.#planners.stream;
   }
 
   /** Texts whose types need no look-up. */
   get prepared(): ReadonlySet<string> {
-    return this.#prepared;
+    return this.#catalogue.prepared;
   }
 
   /** Remembers that a text's types are known. */
   notePrepared(text: string): void {
-    if (this.#prepared.size >= 1000) this.#prepared.clear();
-    this.#prepared.add(text);
+    const { prepared } = this.#catalogue;
+    if (prepared.size >= MOST_PREPARED) prepared.clear();
+    prepared.add(text);
+  }
+
+  /** Look-ups under way. */
+  get loading(): Map<string, Promise<boolean>> {
+    return this.#catalogue.loading;
   }
 
   /** Remembers which columns of a plan have types that may still be learnt. */
@@ -107,7 +202,15 @@ export class Types {
     });
     if (columns.length === 0) return;
     this.#anyUnknown = true;
-    this.#unknown.set(fields, { shape, columns });
+    this.#unknown.set(fields, { shape, columns, altered: false });
+  }
+
+  /** Remembers that rows did not fit what was known of their types. */
+  noteAltered(fields: readonly Field[], shape: RowShape): void {
+    this.#anyUnknown = true;
+    const columns = this.#unknown.get(fields)?.columns ?? [];
+    this.#unknown.set(fields, { shape, columns, altered: true });
+    this.forgetAltered();
   }
 
   /** The columns of rows that were made without knowing their types; `undefined` for none. */
@@ -122,22 +225,75 @@ export class Types {
     return request.results?.some(({ fields }) => this.unknownColumns(fields) !== undefined) ?? false;
   }
 
-  /** Whether a type is not known, and may be looked up. */
+  /** Whether a type is not known. */
   isUnknown(oid: number): boolean {
-    return this.#registry.typeFor(oid) === undefined && !this.#absent.has(oid);
+    return oid !== 0 && this.registry.typeFor(oid) === undefined;
   }
 
-  /** Adds what a look-up told; what was asked for and not told does not exist. */
-  learn(asked: readonly number[], descriptions: readonly TypeDescription[]): void {
-    const found = new Set(descriptions.map(({ oid }) => oid));
-    for (const oid of asked) if (!found.has(oid)) this.#absent.add(oid);
+  /** Whether a type has parts that may change while its OID stays. */
+  mayBeAltered(oid: number): boolean {
+    const type = this.#catalogue.types.get(oid);
+    if (type === undefined) return false;
+    return type.kind === "composite" ||
+      [type.element, type.base, type.subtype, type.range].some((part) =>
+        part !== undefined && this.mayBeAltered(part)
+      );
+  }
+
+  /** The codecs for a session whose order of day and month is known. */
+  dated(registry: Registry, order: DateOrder | undefined): Registry {
+    if (order === undefined || registry !== this.#registry) return registry;
+    let dated = this.#dated.get(order);
+    if (dated === undefined) this.#dated.set(order, dated = registry.extend({}, { dateOrder: order }));
+    return dated;
+  }
+
+  /** Adds what a look-up told. */
+  learn(descriptions: readonly TypeDescription[]): void {
     if (descriptions.length === 0) return;
-    this.#registry = this.#registry.withTypes(descriptions);
+    for (const description of descriptions) this.#catalogue.types.set(description.oid, description);
+    this.#catalogue.version++;
+  }
+
+  /** Adds what a name stands for. */
+  learnName(name: string, oid: number): void {
+    this.#catalogue.names.set(name, oid);
+  }
+
+  /** Forgets what names stand for; false when there was nothing to forget. */
+  forgetNames(): boolean {
+    const { names } = this.#catalogue;
+    const any = names.size > 0;
+    names.clear();
+    return any;
+  }
+
+  /** Forgets types whose parts may have changed. */
+  forgetAltered(): void {
+    const { types, prepared } = this.#catalogue;
+    const altered = [...types.keys()].filter((oid) => this.mayBeAltered(oid));
+    if (altered.length === 0) return;
+    for (const oid of altered) types.delete(oid);
+    prepared.clear();
+    this.#catalogue.version++;
+  }
+
+  #refresh(): void {
+    const { version, types, names } = this.#catalogue;
+    if (this.#version === version) return;
+    this.#version = version;
+    this.#registry = this.#base.withTypes(types.values(), names);
+    this.#dated = new Map();
     this.#planners = this.#createPlanners();
   }
 
-  #createPlanners(): Readonly<Record<RowShape, RowPlanner>> {
-    const create = (shape: RowShape) => new ShapePlanner(this, this.#registry, shape);
-    return { object: create("object"), array: create("array"), json: create("json") };
+  #createPlanners(): Readonly<Record<RowShape | "stream", RowPlanner>> {
+    const create = (shape: RowShape, keeps = true) => new ShapePlanner(this, this.#registry, shape, keeps);
+    return {
+      object: create("object"),
+      array: create("array"),
+      json: create("json"),
+      stream: create("object", false),
+    };
   }
 }

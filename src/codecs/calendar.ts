@@ -4,8 +4,6 @@
  * Years are counted as ISO 8601 does: 0 is 1 BC.
  */
 
-import { ValueError } from "../errors.ts";
-
 /** Days from 1970-01-01 to 2000-01-01, PostgreSQL's day 0. */
 export const EPOCH_DAYS = 10_957;
 
@@ -55,11 +53,4 @@ export function formatMicroseconds(microseconds: number): string {
 /** `00` to `99`, and more digits as they come. */
 export function twoDigits(value: number): string {
   return value < 10 ? "0" + value : String(value);
-}
-
-/** Throws for a text that is not in DateStyle ISO and does not say which style it is in. */
-export function failDateStyle(type: string): never {
-  throw new ValueError(
-    `Expected ${type} in ISO format, received another: set DateStyle to ISO, or read the column in binary format`,
-  );
 }

@@ -9,9 +9,9 @@ import { ProtocolError, ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 import { utf8Slice } from "../wire/utf8.ts";
 import { type ArrayOf, createArrayCodec } from "./array.ts";
-import { failDateStyle } from "./calendar.ts";
 import type { Codec, Oid } from "./codec.ts";
 import { decodeRecordText } from "./composite.ts";
+import { type DateOrder, failDateStyle, isoDate, isoTimestamp } from "./date_style.ts";
 import { hstoreCodec } from "./hstore.ts";
 import { readInt16, readInt32 } from "./numbers.ts";
 import type { Registry } from "./registry.ts";
@@ -82,7 +82,7 @@ function jsonOf(oid: Oid, registry: Registry, above: ReadonlySet<Oid>): ToJson {
     }
     case "base":
     case "pseudo":
-      return BY_NAME.get(type.name) ?? quoted;
+      return datedJson(type.name, registry.options.dateOrder) ?? BY_NAME.get(type.name) ?? quoted;
     default:
       return quoted;
   }
@@ -105,17 +105,28 @@ function boolean(bytes: Uint8Array, start: number): string {
 const DATE = /^(?:-?infinity|\d{4,}-\d\d-\d\d(?: BC)?)$/;
 const TIMESTAMP = /^(\d{4,}-\d\d-\d\d) ([\d:.]{8,})([+-]\d\d)?((?::\d\d)*)( BC)?$/;
 
-function date(bytes: Uint8Array, start: number, end: number): string {
-  const text = utf8Slice(bytes, start, end);
-  return DATE.test(text) ? `"${text}"` : failDateStyle("date");
+/** Types whose text depends on DateStyle; JSON has them in ISO 8601. */
+function datedJson(name: string, order: DateOrder | undefined): ToJson | undefined {
+  switch (name) {
+    case "date":
+      return (bytes, start, end) => dateJson(utf8Slice(bytes, start, end), order);
+    case "timestamp":
+    case "timestamptz":
+      return (bytes, start, end) => timestampJson(name, utf8Slice(bytes, start, end), order);
+    default:
+      return undefined;
+  }
+}
+
+function dateJson(text: string, order: DateOrder | undefined): string {
+  return `"${DATE.test(text) ? text : isoDate(text, order)}"`;
 }
 
 /** XML Schema's format: a T, and an offset with minutes. */
-function timestamp(bytes: Uint8Array, start: number, end: number): string {
-  const text = utf8Slice(bytes, start, end);
+function timestampJson(name: string, text: string, order: DateOrder | undefined): string {
   if (text === "infinity" || text === "-infinity") return `"${text}"`;
-  const match = TIMESTAMP.exec(text);
-  if (match === null) return failDateStyle("timestamp");
+  const match = TIMESTAMP.exec(text) ?? TIMESTAMP.exec(isoTimestamp(name, text, order));
+  if (match === null) return failDateStyle(name);
   const [, day, clock, hours, minutes, era = ""] = match;
   return `"${day}T${clock}${hours === undefined ? "" : hours + (minutes || ":00")}${era}"`;
 }
@@ -139,9 +150,6 @@ const BY_NAME: ReadonlyMap<string, ToJson> = new Map<string, ToJson>([
   ["numeric", number],
   ["json", utf8Slice],
   ["jsonb", utf8Slice],
-  ["date", date],
-  ["timestamp", timestamp],
-  ["timestamptz", timestamp],
   ["record", record],
   ["hstore", hstore],
 ]);

@@ -101,17 +101,19 @@ export function parameterTypes(values: readonly unknown[], registry: Registry): 
 function declaredType(value: unknown, registry: Registry, i: number): Oid {
   if (value instanceof Typed) return oidOf(value.type, registry, i);
   if (!(value instanceof ArrayValue) || value.type === undefined) return 0;
-  if (typeof value.type === "string" && value.type.trim().endsWith("]")) {
-    return oidOf(value.type, registry, i);
-  }
-  const array = registry.arrayOf(oidOf(value.type, registry, i));
-  return array ?? failParameter(i, `type ${value.type} has no array type that is known`);
+  const { type } = value;
+  if (typeof type === "string") return oidOf(type.trim().endsWith("]") ? type : `${type}[]`, registry, i);
+  return registry.arrayOf(type) ?? failTypeName(i, `type ${type} has no array type that is known`, type);
 }
 
 function oidOf(type: string | Oid, registry: Registry, i: number): Oid {
   if (typeof type === "number") return type;
   return registry.oidOf(type) ??
-    failParameter(i, `type "${type}" is not known: give its OID, or cast in the query`);
+    failTypeName(i, `type "${type}" is not known: give its OID, or cast in the query`, type);
+}
+
+function failTypeName(i: number, reason: string, type: string | Oid): never {
+  throw new UnknownTypeError(`Cannot encode parameter $${i + 1}: ${reason}`, type);
 }
 
 function codecOf(value: unknown, type: Oid, registry: Registry, i: number): Codec | undefined {
@@ -186,8 +188,4 @@ export function parameterText(value: unknown, codec: Codec | undefined): string 
     `Expected a string, a number, a bigint, a boolean, a Date or null, received ${describeValue(value)}: ` +
       "say what it is by sql.typed, sql.array or sql.json, or send its text",
   );
-}
-
-function failParameter(i: number, reason: string): never {
-  throw new ValueError(`Cannot encode parameter $${i + 1}: ${reason}`);
 }

@@ -5,14 +5,19 @@
  * replaced element type reaches its arrays, domains, ranges and composites.
  */
 
+import { ConfigurationError } from "../errors.ts";
+import { utf8Slice } from "../wire/utf8.ts";
 import { createArrayCodec } from "./array.ts";
 import type { Codec, Oid } from "./codec.ts";
 import { createCompositeCodec } from "./composite.ts";
+import { createDateCodec } from "./date.ts";
+import type { DateOrder } from "./date_style.ts";
 import { DEFAULT_CODECS } from "./default_codecs.ts";
 import { int8NumberCodec, int8StringCodec } from "./int8.ts";
 import { BUILTIN_TYPES } from "./oids.gen.ts";
 import { createMultirangeCodec, createRangeCodec } from "./range.ts";
 import { createTemporalCodecs } from "./temporal.ts";
+import { createTimestampCodec } from "./timestamp.ts";
 import { opaqueCodec, textCodec } from "./text.ts";
 import { catalogueName } from "./type_names.ts";
 
@@ -33,6 +38,8 @@ export interface TypeDescription {
   readonly oid: Oid;
   /** `pg_type.typname`. */
   readonly name: string;
+  /** Its schema; default `pg_catalog`. */
+  readonly schema?: string | undefined;
   /** What it is made of. */
   readonly kind: TypeKind;
   /** An array's element type. */
@@ -56,12 +63,22 @@ export interface TypeDescription {
  */
 export type TypeOverride = Partial<Omit<Codec, "name">>;
 
+/**
+ * Overrides by a type's name (`"int8"`, `"mood[]"`, `"schema.mood"`) or OID; or `"text"`: every value is read as its
+ * text, parameters are written as ever.
+ */
+export type TypeOverrides = Readonly<Record<string | Oid, TypeOverride>> | "text";
+
 /** How types are represented. */
 export interface RegistryOptions {
   /** JavaScript type of int8; default `"bigint"`. */
   readonly int8?: "bigint" | "number" | "string";
   /** Dates and times as Temporal objects; default `false`. */
   readonly temporal?: boolean;
+  /** Every value is read as its text; default `false`. */
+  readonly text?: boolean;
+  /** Which number of a date comes first where its text does not say so; default: such a text is a ValueError. */
+  readonly dateOrder?: DateOrder | undefined;
 }
 
 let builtinTypes: ReadonlyMap<Oid, TypeDescription> | undefined;
@@ -94,6 +111,7 @@ function builtins(): ReadonlyMap<Oid, TypeDescription> {
 export class Registry {
   /** How types are represented. */
   readonly options: Required<RegistryOptions>;
+  readonly #dated: ReadonlyMap<string, Codec>;
   readonly #temporal: ReadonlyMap<string, Codec> | undefined;
   /** Types beyond the built-in ones, by OID. */
   readonly #types: ReadonlyMap<Oid, TypeDescription>;
@@ -101,6 +119,8 @@ export class Registry {
   readonly #overrides: ReadonlyMap<string | Oid, TypeOverride>;
   /** Derived codecs; `null` for a type that is not known, or is being derived. */
   readonly #codecs: Map<Oid, Codec | null> = new Map();
+  /** Names as the server resolved them; without, those of the types themselves. */
+  readonly #names: ReadonlyMap<string, Oid> | undefined;
   #oidsByName: Map<string, Oid> | undefined;
 
   /** Use {@linkcode createRegistry}, `extend` and `withTypes`. */
@@ -108,11 +128,15 @@ export class Registry {
     options: RegistryOptions = {},
     types: ReadonlyMap<Oid, TypeDescription> = new Map(),
     overrides: ReadonlyMap<string | Oid, TypeOverride> = new Map(),
+    names?: ReadonlyMap<string, Oid>,
   ) {
-    this.options = { int8: options.int8 ?? "bigint", temporal: options.temporal ?? false };
-    this.#temporal = this.options.temporal ? createTemporalCodecs() : undefined;
+    const { int8 = "bigint", temporal = false, text = false, dateOrder } = options;
+    this.options = { int8, temporal, text, dateOrder };
+    this.#temporal = temporal ? createTemporalCodecs(dateOrder) : undefined;
+    this.#dated = dateOrder === undefined ? NO_CODECS : datedCodecs(dateOrder);
     this.#types = types;
     this.#overrides = overrides;
+    this.#names = names;
   }
 
   /** The codec of a type; `undefined` when the type is not known: its values are strings in text format. */
@@ -136,11 +160,13 @@ export class Registry {
   oidOf(name: string): Oid | undefined {
     if (this.#oidsByName === undefined) {
       this.#oidsByName = new Map();
-      for (const type of [...this.#types.values(), ...builtins().values()]) {
+      // Which schema a name stands for is the server's to say.
+      const own = this.#names === undefined ? this.#types.values() : [];
+      for (const type of [...own, ...builtins().values()]) {
         if (!this.#oidsByName.has(type.name)) this.#oidsByName.set(type.name, type.oid);
       }
     }
-    return this.#oidsByName.get(catalogueName(name));
+    return this.#oidsByName.get(catalogueName(name)) ?? this.#names?.get(name);
   }
 
   /** The OID of the array type over an element type; `undefined` when it is not known. */
@@ -157,32 +183,43 @@ export class Registry {
    * A registry with other codecs or options.
    *
    * @param overrides by type name (`"int8"`, `"int4[]"`) or OID; a later one of a type replaces an earlier one
+   * @throws {ConfigurationError} for overrides that are none
    */
-  extend(
-    overrides: Readonly<Record<string | Oid, TypeOverride>>,
-    options: RegistryOptions = {},
-  ): Registry {
+  extend(overrides: TypeOverrides, options: RegistryOptions = {}): Registry {
+    if (overrides === "text") return this.extend({}, { ...options, text: true });
+    if (typeof overrides !== "object" || overrides === null) failOverrides("types", 'an object or "text"');
     const merged = new Map(this.#overrides);
     for (const [key, override] of Object.entries(overrides)) {
+      checkOverride(key, override);
       merged.set(/^\d+$/.test(key) ? Number(key) : catalogueName(key), override);
     }
-    return new Registry({ ...this.options, ...options }, this.#types, merged);
+    return new Registry({ ...this.options, ...options }, this.#types, merged, this.#names);
   }
 
-  /** A registry that knows these types too; one of a known OID replaces what was known of it. */
-  withTypes(descriptions: Iterable<TypeDescription>): Registry {
+  /**
+   * A registry that knows these types too; one of a known OID replaces what was known of it.
+   *
+   * @param names what names stand for, as the server says; default: what the types are called
+   */
+  withTypes(descriptions: Iterable<TypeDescription>, names?: ReadonlyMap<string, Oid>): Registry {
     const types = new Map(this.#types);
     for (const description of descriptions) types.set(description.oid, description);
-    return new Registry(this.options, types, this.#overrides);
+    return new Registry(this.options, types, this.#overrides, names ?? this.#names);
   }
 
   #resolve(oid: Oid): Codec | undefined {
     const type = this.typeFor(oid);
-    const override = this.#overrides.get(oid) ??
-      (type === undefined ? undefined : this.#overrides.get(type.name));
+    let override = this.#overrides.get(oid) ?? (type === undefined ? undefined : this.#overrideOf(type));
     const codec = type === undefined ? undefined : this.#derive(type);
+    if (this.options.text) override = { ...encodersOf(override), decodeText: utf8Slice };
     if (override === undefined) return codec;
     return applyOverride(codec ?? opaqueCodec(type?.name ?? String(oid)), override);
+  }
+
+  #overrideOf({ name, schema = "pg_catalog" }: TypeDescription): TypeOverride | undefined {
+    if (this.#overrides.size === 0) return undefined;
+    const qualified = name.startsWith("_") ? `_${schema}.${name.slice(1)}` : `${schema}.${name}`;
+    return this.#overrides.get(qualified) ?? this.#overrides.get(name);
   }
 
   /** The codec that follows from what a type is made of. */
@@ -217,8 +254,45 @@ export class Registry {
   #base(name: string): Codec {
     if (name === "int8" && this.options.int8 === "number") return int8NumberCodec;
     if (name === "int8" && this.options.int8 === "string") return int8StringCodec;
-    return this.#temporal?.get(name) ?? DEFAULT_CODECS.get(name) ?? opaqueCodec(name);
+    return this.#temporal?.get(name) ?? this.#dated.get(name) ?? DEFAULT_CODECS.get(name) ??
+      opaqueCodec(name);
   }
+}
+
+const NO_CODECS: ReadonlyMap<string, Codec> = new Map();
+
+/** The codecs whose text depends on DateStyle. */
+function datedCodecs(order: DateOrder): ReadonlyMap<string, Codec> {
+  const codecs = [
+    createDateCodec(order),
+    createTimestampCodec("timestamp", order),
+    createTimestampCodec("timestamptz", order),
+  ];
+  return new Map(codecs.map((codec) => [codec.name, codec]));
+}
+
+function failOverrides(name: string, wanted: string): never {
+  throw new ConfigurationError(`Cannot use the option ${name}: wanted ${wanted}`);
+}
+
+/** A misspelt method would leave the codec as it was. */
+function checkOverride(key: string, override: unknown): void {
+  if (typeof override !== "object" || override === null) failOverrides(`types["${key}"]`, "an object");
+  for (const method of ["decodeText", "decodeBinary", "encodeText", "encodeBinary"]) {
+    const given = (override as Record<string, unknown>)[method];
+    if (given !== undefined && typeof given !== "function") {
+      failOverrides(`types["${key}"].${method}`, "a function");
+    }
+  }
+}
+
+/** The half of an override that has to do with parameters. */
+function encodersOf(override: TypeOverride = {}): TypeOverride {
+  return {
+    ...(override.encodeText === undefined ? {} : { encodeText: override.encodeText.bind(override) }),
+    ...(override.encodeBinary === undefined ? {} : { encodeBinary: override.encodeBinary.bind(override) }),
+    ...(override.takesArrays === undefined ? {} : { takesArrays: override.takesArrays }),
+  };
 }
 
 function applyOverride(codec: Codec, override: TypeOverride): Codec {

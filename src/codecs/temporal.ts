@@ -8,9 +8,10 @@
 
 import { ConfigurationError, ValueError } from "../errors.ts";
 import { utf8Slice } from "../wire/utf8.ts";
-import { daysFromDate, EPOCH_DAYS, EPOCH_MILLISECONDS, failDateStyle } from "./calendar.ts";
+import { daysFromDate, EPOCH_DAYS, EPOCH_MILLISECONDS } from "./calendar.ts";
 import type { Codec } from "./codec.ts";
-import { dateCodec } from "./date.ts";
+import { createDateCodec } from "./date.ts";
+import { type DateOrder, failDateStyle, isoTimestamp } from "./date_style.ts";
 import { type Interval, intervalCodec } from "./interval.ts";
 import { checkLength } from "./length.ts";
 import { readInt64 } from "./numbers.ts";
@@ -41,16 +42,16 @@ interface TemporalGlobal {
  *
  * @throws {ConfigurationError} when the runtime has no Temporal
  */
-export function createTemporalCodecs(): ReadonlyMap<string, Codec> {
+export function createTemporalCodecs(order?: DateOrder): ReadonlyMap<string, Codec> {
   const temporal = (globalThis as { Temporal?: TemporalGlobal }).Temporal;
   if (temporal === undefined) {
     throw new ConfigurationError("Cannot use the option temporal: this runtime has no Temporal");
   }
   const codecs = [
-    dateOf(temporal),
+    dateOf(temporal, order),
     timeOf(temporal),
-    timestampOf(temporal),
-    timestamptzOf(temporal),
+    timestampOf(temporal, order),
+    timestamptzOf(temporal, order),
     intervalOf(temporal),
   ];
   return new Map(codecs.map((codec) => [codec.name, codec]));
@@ -65,7 +66,8 @@ function create<T>(make: () => T): T {
   }
 }
 
-function dateOf(temporal: TemporalGlobal): Codec {
+function dateOf(temporal: TemporalGlobal, order: DateOrder | undefined): Codec {
+  const dateCodec = createDateCodec(order);
   const convert = (text: string): unknown => {
     const match = /^(\d+)-(\d\d)-(\d\d)( BC)?$/.exec(text);
     if (match === null) return text;
@@ -104,11 +106,11 @@ function plainOf(temporal: TemporalGlobal, microseconds: bigint): unknown {
   return temporal.PlainDateTime.from(instant.toString().replace("Z", ""));
 }
 
-function timestampOf(temporal: TemporalGlobal): Codec {
+function timestampOf(temporal: TemporalGlobal, order: DateOrder | undefined): Codec {
   return {
     ...timestampCodec,
     decodeText: (bytes, start, end) =>
-      plainOf(temporal, microsecondsOf("timestamp", utf8Slice(bytes, start, end))),
+      plainOf(temporal, microsecondsOf("timestamp", utf8Slice(bytes, start, end), order)),
     decodeBinary(bytes, start, end): unknown {
       checkLength(8, start, end);
       return plainOf(temporal, readInt64(bytes, start));
@@ -116,12 +118,12 @@ function timestampOf(temporal: TemporalGlobal): Codec {
   };
 }
 
-function timestamptzOf(temporal: TemporalGlobal): Codec {
+function timestamptzOf(temporal: TemporalGlobal, order: DateOrder | undefined): Codec {
   return {
     ...timestampCodec,
     name: "timestamptz",
     decodeText: (bytes, start, end) =>
-      instantOf(temporal, microsecondsOf("timestamptz", utf8Slice(bytes, start, end))),
+      instantOf(temporal, microsecondsOf("timestamptz", utf8Slice(bytes, start, end), order)),
     decodeBinary(bytes, start, end): unknown {
       checkLength(8, start, end);
       return instantOf(temporal, readInt64(bytes, start));
@@ -132,11 +134,11 @@ function timestamptzOf(temporal: TemporalGlobal): Codec {
 const ISO =
   /^(\d{4,})-(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)(?:\.(\d{1,6}))?(?:([+-])(\d\d)(?::(\d\d))?(?::(\d\d))?)?( BC)?$/;
 
-/** Microseconds from 2000-01-01 of a text in DateStyle ISO. */
-function microsecondsOf(name: string, text: string): bigint {
+/** Microseconds from 2000-01-01 of a text in any DateStyle. */
+function microsecondsOf(name: string, text: string, order: DateOrder | undefined): bigint {
   if (text === "infinity") return INFINITY;
   if (text === "-infinity") return NEGATIVE_INFINITY;
-  const match = ISO.exec(text);
+  const match = ISO.exec(text) ?? ISO.exec(isoTimestamp(name, text, order));
   if (match === null) return failDateStyle(name);
   const part = (i: number): number => Number(match[i] ?? 0);
   const days = daysFromDate(match[12] === undefined ? part(1) : 1 - part(1), part(2), part(3)) - EPOCH_DAYS;

@@ -8,8 +8,9 @@
 import { ValueError } from "../errors.ts";
 import { utf8Slice } from "../wire/utf8.ts";
 import type { Writer } from "../wire/writer.ts";
-import { daysFromDate, EPOCH_MILLISECONDS, failDateStyle } from "./calendar.ts";
+import { daysFromDate, EPOCH_MILLISECONDS } from "./calendar.ts";
 import type { Codec } from "./codec.ts";
+import { type DateOrder, failDateStyle, isoTimestamp } from "./date_style.ts";
 import { checkLength } from "./length.ts";
 import { readInt32, readUint32 } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
@@ -24,12 +25,13 @@ export const timestampCodec: Codec<Date | number> = createTimestampCodec("timest
 /** timestamptz as Date. */
 export const timestamptzCodec: Codec<Date | number> = createTimestampCodec("timestamptz");
 
-function createTimestampCodec(name: string): Codec<Date | number> {
+/** The codec of either type, for a session whose order of day and month is known. */
+export function createTimestampCodec(name: string, order?: DateOrder): Codec<Date | number> {
   return {
     name,
     preferredFormat: 1,
     decodeText(bytes, start, end): Date | number {
-      return decodeTimestampText(name, bytes, start, end);
+      return decodeTimestampText(name, order, bytes, start, end);
     },
     decodeBinary: decodeTimestamp,
     encodeText(value): string {
@@ -77,12 +79,18 @@ function failRange(): never {
 }
 
 /** Reads `YYYY-MM-DD HH:MM:SS[.ffffff][+HH[:MM[:SS]]][ BC]`, the server's ISO style. */
-function decodeTimestampText(name: string, bytes: Uint8Array, start: number, end: number): Date | number {
+function decodeTimestampText(
+  name: string,
+  order: DateOrder | undefined,
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+): Date | number {
   let at = start;
   let year = 0;
   for (let digit; (digit = bytes[at]! - 0x30) >>> 0 < 10 && at < end; at++) year = year * 10 + digit;
   if (at - start < 4 || bytes[at] !== 0x2d || end - at < 15) {
-    return decodeOtherStyle(name, utf8Slice(bytes, start, end));
+    return decodeOtherStyle(name, utf8Slice(bytes, start, end), order);
   }
   const month = twoDigitsAt(bytes, at + 1);
   const day = twoDigitsAt(bytes, at + 4);
@@ -121,55 +129,12 @@ function twoDigitsAt(bytes: Uint8Array, at: number): number {
   return bytes[at]! * 10 + bytes[at + 1]! - 528;
 }
 
-const MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec";
-const CLOCK = "(\\d\\d):(\\d\\d):(\\d\\d(?:\\.\\d+)?)";
-const ZONE = "(?: ?(UTC|GMT|[+-]\\d[\\d:]*))?";
-const GERMAN = new RegExp(`^(\\d\\d)\\.(\\d\\d)\\.(\\d{4,}) ${CLOCK}${ZONE}( BC)?$`);
-const POSTGRES = new RegExp(
-  `^\\w{3} (?:(\\d\\d) (\\w{3})|(\\w{3}) (\\d\\d)) ${CLOCK} (\\d{4,})${ZONE}( BC)?$`,
-);
+const encoder: TextEncoder = new TextEncoder();
 
-/**
- * Infinity, and the styles German and Postgres as far as they say what they mean: zones by abbreviation do not, nor
- * does the style SQL, whose first number may be the day or the month.
- */
-function decodeOtherStyle(name: string, text: string): Date | number {
+/** Infinity, and the other styles. */
+function decodeOtherStyle(name: string, text: string, order: DateOrder | undefined): Date | number {
   if (text === "infinity") return Infinity;
   if (text === "-infinity") return -Infinity;
-  let match = GERMAN.exec(text);
-  if (match !== null) {
-    const [, day, month, year, hour, minute, second, zone, era] = match;
-    return fromParts(year!, Number(month), day!, [hour!, minute!, second!], zone, era);
-  }
-  match = POSTGRES.exec(text);
-  if (match === null) return failDateStyle(name);
-  const month = MONTHS.indexOf((match[2] ?? match[3])!);
-  if (month < 0 || month % 3 !== 0) return failDateStyle(name);
-  const [, , , , , hour, minute, second, year, zone, era] = match;
-  return fromParts(year!, month / 3 + 1, (match[1] ?? match[4])!, [hour!, minute!, second!], zone, era);
-}
-
-function fromParts(
-  year: string,
-  month: number,
-  day: string,
-  clock: [hour: string, minute: string, second: string],
-  zone: string | undefined,
-  era: string | undefined,
-): Date {
-  const days = daysFromDate(era === undefined ? Number(year) : 1 - Number(year), month, Number(day));
-  const [whole, fraction] = clock[2].split(".");
-  const seconds = Number(clock[0]) * 3600 + Number(clock[1]) * 60 + Number(whole) - parseOffset(zone);
-  return createDate(
-    days * MILLISECONDS_PER_DAY + seconds * 1000 + Number((fraction ?? "").padEnd(3, "0").slice(0, 3)),
-  );
-}
-
-/** Seconds east of UTC of `+HH[MM[SS]]`, with or without colons. */
-function parseOffset(zone: string | undefined): number {
-  if (zone === undefined || zone === "UTC" || zone === "GMT") return 0;
-  const digits = zone.slice(1).replaceAll(":", "").padEnd(6, "0");
-  const seconds = Number(digits.slice(0, 2)) * 3600 + Number(digits.slice(2, 4)) * 60 +
-    Number(digits.slice(4, 6));
-  return zone.startsWith("-") ? -seconds : seconds;
+  const iso = encoder.encode(isoTimestamp(name, text, order));
+  return decodeTimestampText(name, order, iso, 0, iso.length);
 }

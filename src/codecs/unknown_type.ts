@@ -5,11 +5,11 @@ import type { Oid } from "./codec.ts";
 
 /** Thrown before anything is sent; once the type has been looked up, the value may be encoded. */
 export class UnknownTypeError extends ValueError {
-  /** OID of the type to look up. */
-  readonly oid: Oid;
+  /** OID, or name, of the type to look up. */
+  readonly type: Oid | string;
 
-  constructor(message: string, oid: Oid) {
+  constructor(message: string, type: Oid | string) {
     super(message);
-    this.oid = oid;
+    this.type = type;
   }
 }

@@ -1,7 +1,7 @@
 /** The options of a connection, as a user writes them. */
 
 import type { ChannelBindingMode } from "../auth/authenticator.ts";
-import type { TypeOverride } from "../codecs/registry.ts";
+import type { TypeOverrides } from "../codecs/registry.ts";
 import type { Notice } from "../errors.ts";
 import type { TransportFactory } from "../transport/transport.ts";
 
@@ -172,8 +172,11 @@ export interface ConnectOptions {
   readonly int8?: "bigint" | "number" | "string" | undefined;
   /** Dates and times as Temporal objects. Default `false`. */
   readonly temporal?: boolean | undefined;
-  /** What to change about the codecs of types, by type name. */
-  readonly types?: Readonly<Record<string, TypeOverride>> | undefined;
+  /**
+   * What to change about the codecs of types, by type name (`"int8"`, `"mood"`, `"schema.mood"`) or OID; `"text"`: every
+   * value is read as its text. Default: nothing.
+   */
+  readonly types?: TypeOverrides | undefined;
   /** What opens sockets. Default: the runtime's own. */
   readonly transport?: TransportFactory | undefined;
   /** Called for each NoticeResponse. Default: nothing. */

@@ -5,7 +5,7 @@
 
 import type { ChannelBindingMode } from "../auth/authenticator.ts";
 import { MAX_ITERATIONS } from "../auth/scram_sha256.ts";
-import type { TypeOverride } from "../codecs/registry.ts";
+import type { TypeOverrides } from "../codecs/registry.ts";
 import { ConfigurationError, type Notice } from "../errors.ts";
 import type { TlsCredentials, TransportFactory } from "../transport/transport.ts";
 import type {
@@ -129,7 +129,7 @@ export interface ResolvedSettings {
   readonly maxMessageBytes: number;
   readonly int8: "bigint" | "number" | "string";
   readonly temporal: boolean;
-  readonly types: Readonly<Record<string, TypeOverride>>;
+  readonly types: TypeOverrides;
   readonly transport: TransportFactory | undefined;
   readonly onNotice: (notice: Notice) => void;
   readonly onParameterStatus: (name: string, value: string) => void;

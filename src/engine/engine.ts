@@ -30,7 +30,7 @@ import {
 } from "./failures.ts";
 import * as phase from "./phase.ts";
 import { Pipeline } from "./pipeline.ts";
-import { DESCRIBE, type Failure, type Request, SIMPLE, STREAM, SYNC_SHARED } from "./request.ts";
+import { DESCRIBE, type Failure, type Request, SIMPLE, STREAM, SYNC_EACH, SYNC_SHARED } from "./request.ts";
 import { RequestWriter } from "./request_writer.ts";
 import type { Session } from "./session.ts";
 import { StatementCache } from "./statement_cache.ts";
@@ -53,6 +53,8 @@ export interface EngineOptions {
   /** Makes statement names unique among all sessions of a server. */
   readonly statementPrefix: string;
 }
+
+const DATE_STYLE = "DateStyle";
 
 /** Drives one session that establishing has brought to its first ReadyForQuery. */
 export class Engine {
@@ -87,6 +89,12 @@ export class Engine {
     this.#writer = new RequestWriter(writer, new StatementCache(statementCache, statementPrefix));
     this.#events = events;
     this.#options = options;
+    this.#noteDateStyle();
+  }
+
+  #noteDateStyle(): void {
+    const dateStyle = this.session.parameters.get(DATE_STYLE);
+    this.#writer.describesFirst = dateStyle !== undefined && !dateStyle.startsWith("ISO");
   }
 
   /** Requests in flight and segments waiting. */
@@ -235,7 +243,8 @@ export class Engine {
   #mayWrite(segment: Request): boolean {
     if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return false;
     if (this.#pipeline.inFlight === 0) return true;
-    return !segment.alone && this.#hasRoom && !(this.#options.statementCache === 0 && needsFlush(segment));
+    if (segment.alone || !this.#hasRoom) return false;
+    return this.#options.statementCache > 0 || !(this.#writer.describesFirst || needsFlush(segment));
   }
 
   get #hasRoom(): boolean {
@@ -258,7 +267,7 @@ export class Engine {
       return this.#unwrite(segment, segment, new PostgresError(segment.serverError ?? {}, segment.text));
     }
     // The server could skip the description up to the shared Sync, and the queue would wait for it in vain.
-    if (segment.sync !== SYNC_SHARED || segment.parameters.ambiguous) this.#writer.payOwedSync();
+    if (segment.sync !== SYNC_SHARED || this.#writer.mustHold(segment)) this.#writer.payOwedSync();
     const mark = this.#writer.mark();
     const inFlight = this.#pipeline.inFlight;
     if (segment.alone || segment.last || segment.kind === STREAM) this.#gate = segment;
@@ -379,6 +388,7 @@ export class Engine {
       case types.PARAMETER_STATUS: {
         const { name, value } = backend.readParameterStatus(bytes, start, end);
         this.session.parameters.set(name, value);
+        if (name === DATE_STYLE) this.#noteDateStyle();
         return this.#events.onParameterStatus(name, value);
       }
       case types.NOTIFICATION_RESPONSE:
@@ -449,10 +459,21 @@ export class Engine {
 
   #planRows(request: Request, fields: readonly backend.Field[]): void {
     try {
-      request.decoder = request.planner.plan(fields);
+      request.decoder = request.planner.plan(
+        fields,
+        this.#writer.describesFirst ? this.#dateStyle(request) : undefined,
+      );
     } catch (error) {
       request.fail(() => asError(error));
     }
+  }
+
+  /** The style of a request's dates, unless something in its own segment may have changed it. */
+  #dateStyle(request: Request): string | undefined {
+    const isFirst = request.kind === SIMPLE
+      ? request.results === null && !/datestyle/i.test(request.text)
+      : !request.inBatch && request.sync === SYNC_EACH;
+    return isFirst ? this.session.parameters.get(DATE_STYLE) : undefined;
   }
 
   #onDescribed(request: Request, fields: readonly backend.Field[] | null): void {
@@ -471,13 +492,14 @@ export class Engine {
   #onBindComplete(request: Request): void {
     request.phase = phase.ROWS;
     const plan = request.plan;
-    if (plan !== null) {
+    // A plan does not know the style of dates in text format.
+    if (plan !== null && !this.#writer.describesFirst) {
       request.fields = plan.fields;
       if (request.failure === null) request.decoder = plan.decoder;
       return;
     }
     // First use: text everywhere, as described.
-    const fields = request.statement!.fields;
+    const fields = plan === null ? request.statement!.fields : plan.fields;
     request.fields = fields;
     if (fields !== null && request.failure === null) this.#planRows(request, fields);
   }

@@ -16,8 +16,12 @@ export type RowDecoder = (bytes: Uint8Array, start: number, end: number) => unkn
 
 /** Gives meaning to columns. One planner object stands for one way of decoding: statements cache by its identity. */
 export interface RowPlanner {
-  /** A decoder for rows of these fields in these formats. */
-  plan(fields: readonly Field[]): RowDecoder;
+  /**
+   * A decoder for rows of these fields in these formats.
+   *
+   * @param dateStyle the session's DateStyle, where it is sure to be that of the rows
+   */
+  plan(fields: readonly Field[], dateStyle?: string): RowDecoder;
   /** The format codes to ask for when the fields are known. */
   formats(fields: readonly Field[]): readonly (0 | 1)[];
 }

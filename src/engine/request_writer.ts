@@ -20,6 +20,11 @@ const EXECUTE_ALL_SYNC: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0,
 export class RequestWriter {
   /** The request whose description must come before its Bind; nothing may be written behind it. */
   held: Request | null = null;
+  /**
+   * Whether every statement is described before it is executed for the first time, so that its dates come in binary
+   * format: for sessions whose DateStyle is not ISO.
+   */
+  describesFirst: boolean = false;
   /** The request written last, while it still needs a Sync. */
   syncOwedBy: Request | null = null;
   readonly #writer: Writer;
@@ -145,10 +150,15 @@ export class RequestWriter {
     frontend.writeParse(writer, statement.name, request.text, request.parameters.declaredTypes);
     frontend.writeDescribe(writer, types.STATEMENT, statement.name);
     if (request.kind === DESCRIBE) this.#writeSyncAfter(request);
-    else if (request.parameters.ambiguous) {
+    else if (this.mustHold(request)) {
       frontend.writeFlush(writer);
       this.held = request;
     } else this.writeExecution(request, statement);
+  }
+
+  /** Whether a request's description must come before it is executed, if it is not known. */
+  mustHold(request: Request): boolean {
+    return this.describesFirst || request.parameters.ambiguous;
   }
 
   #writeCloseRequest(request: Request): void {

@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { dateCodec } from "../../src/codecs/date.ts";
+import { createDateCodec, dateCodec } from "../../src/codecs/date.ts";
+import { createRegistry } from "../../src/codecs/registry.ts";
 import { formatDate } from "../../src/codecs/text_form.ts";
 import { timeCodec, timetzCodec } from "../../src/codecs/time.ts";
-import { timestampCodec, timestamptzCodec } from "../../src/codecs/timestamp.ts";
+import { createTimestampCodec, timestampCodec, timestamptzCodec } from "../../src/codecs/timestamp.ts";
 import { ValueError } from "../../src/errors.ts";
 import { assertCases, assertProperty, assertRefuses, decodeBinary, decodeText } from "./codec_cases.ts";
 import { encodeBinary, hex } from "./codec_cases.ts";
@@ -43,13 +44,27 @@ test("a date has a binary form only as the server prints it", () => {
   }
 });
 
-test("date in DateStyle German is read, in styles that do not name the month refused", () => {
+test("date in any DateStyle is read where it says which number is the day, else refused", () => {
   assertCases(dateCodec, [
     ["2026-08-18", "18.08.2026"],
     ["0044-03-15 BC", "15.03.0044 BC"],
     ["12345-01-02", "02.01.12345"],
+    ["2026-08-18", "18/08/2026"],
+    ["2026-08-18", "08/18/2026"],
+    ["2026-08-18", "08-18-2026"],
+    ["0044-07-07 BC", "07-07-0044 BC"],
   ]);
-  assertRefuses(dateCodec, ValueError, { text: ["18/08/2026", "08/18/2026", "08-18-2026"] });
+  assertRefuses(dateCodec, ValueError, { text: ["05/08/2026", "08-05-2026"] });
+});
+
+test("the session's order tells day from month", () => {
+  assertCases(createDateCodec("DMY"), [["2026-08-05", "05/08/2026"], ["2026-08-05 BC", "05-08-2026 BC"]]);
+  assertCases(createDateCodec("MDY"), [["2026-05-08", "05/08/2026"], ["2026-08-05", "2026-08-05"]]);
+  assertCases(createTimestampCodec("timestamp", "DMY"), [
+    [new Date("2026-08-05T01:02:03.5Z"), "05/08/2026 01:02:03.5"],
+  ]);
+  const registry = createRegistry({ dateOrder: "DMY" });
+  assert.deepStrictEqual(decodeText(registry.codecFor(1182)!, "{05/08/2026,NULL}"), ["2026-08-05", null]);
 });
 
 test("time and timetz are the server's text", () => {
@@ -134,7 +149,7 @@ test("other DateStyles are read where they say what they mean, else refused", ()
   assertRefuses(timestamptzCodec, ValueError, {
     text: [
       "18.08.2026 03:02:03.5 CEST",
-      "18/08/2026 01:02:03.5 UTC",
+      "05/08/2026 01:02:03.5 UTC",
       "Tue 18 Aug 03:02:03 2026 CEST",
       "nonsense",
       "",
