@@ -8,7 +8,6 @@ import { SQLSTATE_CONDITIONS } from "./sqlstates.gen.ts";
 
 /** What all errors of this package extend. */
 export class PipegresError extends Error {
-  /** The class's name. */
   /** `"PipegresError"`. */
   override name: string = "PipegresError";
 }

@@ -67,8 +67,13 @@ function appendFragment(fragment: Fragment, parts: string[], values: unknown[]):
   });
 }
 
-/** A template's text is `undefined` where a backslash begins an escape that JavaScript does not know. */
+/** A tag called as a function has no texts; a text is `undefined` where a backslash begins an escape that JavaScript does not know. */
 function checkStrings(strings: readonly (string | undefined)[]): void {
+  if (!Array.isArray(strings)) {
+    throw new ValueError(
+      "Cannot use sql as a function: it is a template tag, sql`…`; query(text, values) takes a text",
+    );
+  }
   if (!strings.includes(undefined)) return;
   throw new ValueError("Cannot use the template: it holds an invalid escape; write a backslash twice");
 }
