@@ -312,8 +312,10 @@ function describeHost(host: ResolvedHost): string {
   return host.name === host.host ? place : `${place} (${host.host})`;
 }
 
+/** What an attempt failed with; the transport names the place, which is said already. */
 function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  const message = error instanceof Error ? error.message : String(error);
+  return error instanceof ConnectionError ? message.replace(/^Cannot connect to .*?: /, "") : message;
 }
 
 function codeOf(error: unknown): string {
