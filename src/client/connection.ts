@@ -122,6 +122,7 @@ export class Connection extends Queryable implements AsyncDisposable {
       open: () => Promise.resolve(this.#connection),
       owned: false,
       probeInterval: PROBE_INTERVAL,
+      submit: (request) => this.#executor.submit(request),
     });
     return listenOn(this.#hub, channel, args);
   }
@@ -154,8 +155,14 @@ export class Connection extends Queryable implements AsyncDisposable {
    * Default 5_000
    */
   close(options: { readonly timeout?: number } = {}): Promise<void> {
-    this.#hub?.close();
+    this.endListening();
     return this.#connection.close(options.timeout ?? 5_000);
+  }
+
+  /** Ends what `listen` began. */
+  protected endListening(): void {
+    this.#hub?.close();
+    this.#hub = undefined;
   }
 
   /** Same as {@linkcode close}. */

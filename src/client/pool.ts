@@ -8,7 +8,9 @@ import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
+import { fail } from "../pool/pool_errors.ts";
 import { losesStacks } from "../transport/select.ts";
+import { beginsBlock } from "./begins_block.ts";
 import { attachTo, Connection, createTypes } from "./connection.ts";
 import { type Executor, throwIfFailed } from "./executor.ts";
 import {
@@ -38,11 +40,17 @@ export interface PoolOptions extends ConnectOptions {
   readonly maxLifetime?: number | undefined;
   /** Milliseconds that a query, a transaction or `acquire` waits for a connection. 0: no limit. Default 10_000. */
   readonly acquireTimeout?: number | undefined;
-  /** How many may wait for a connection; one more is rejected at once. Default: no limit. */
+  /**
+   * How many may wait for a connection besides those for whom one is being opened; one more is rejected at once.
+   * Default: no limit.
+   */
   readonly maxWaiters?: number | undefined;
   /** Whether the process may end while all connections are idle. Default `false`. */
   readonly allowExitOnIdle?: boolean | undefined;
-  /** Called with each new connection before it is used; what it rejects with fails the attempt to connect. */
+  /**
+   * Called with each new connection before it is used, and again when an owner changed its session, since all that was
+   * set is undone then. What it rejects with closes the connection. It may take `connectTimeout`.
+   */
   readonly onConnect?: ((connection: Connection) => void | Promise<void>) | undefined;
 }
 
@@ -153,8 +161,8 @@ export class Pool extends Queryable implements AsyncDisposable {
   /**
    * Lets work finish, then closes every connection. Idempotent; never rejects. Work issued afterwards rejects.
    *
-   * @param options.timeout milliseconds until unfinished work is given up and rejects; 0 gives it up at once. Default
-   * 5_000
+   * @param options.timeout milliseconds until unfinished work is given up and rejects; 0 gives it up at once. Of several
+   * calls the shortest one counts. Default 5_000
    */
   close(options: { readonly timeout?: number } = {}): Promise<void> {
     this.#hub.close();
@@ -170,6 +178,7 @@ export class Pool extends Queryable implements AsyncDisposable {
 /** A connection that goes back to its pool when it is closed. */
 class PooledConnection extends Connection {
   readonly #owned: OwnedConnection;
+  readonly #line: LeaseLine;
   #returned: boolean = false;
 
   constructor(owned: OwnedConnection, executor: Executor) {
@@ -190,6 +199,7 @@ class PooledConnection extends Connection {
       attach: () => Promise.resolve(attachTo(connection, queue)),
     }, () => line.acquire());
     this.#owned = owned;
+    this.#line = line;
   }
 
   override get closed(): boolean {
@@ -198,7 +208,10 @@ class PooledConnection extends Connection {
 
   override close(): Promise<void> {
     this.#returned = true;
+    this.endListening();
     this.#owned.lease.release();
+    // Who still waits for a transaction of this connection learns that it is gone.
+    this.#line.dissolve();
     return Promise.resolve();
   }
 }
@@ -280,22 +293,18 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
 }
 
 function submitShared(pool: ConnectionPool, request: Request): void {
-  if (request.kind === EXTENDED && beginsBlock(request.text)) {
-    request.fail(() =>
-      new PoolError(
-        "Cannot begin a transaction block through the pool: use transaction(), begin() or acquire()",
-      )
-    );
-    return request.settle();
+  for (let each: Request | null = request; each !== null; each = each.next) {
+    if (each.kind === EXTENDED && beginsBlock(each.text)) return fail(request, cannotBegin);
   }
   // A script may open a block of its own, or change the session in between.
   if (request.kind === SIMPLE) request.alone = true;
   pool.submit(request);
 }
 
-/** Whether a statement opens a transaction block that would be left on a shared connection. */
-function beginsBlock(text: string): boolean {
-  return /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*(?:begin|start\s+transaction)\b/i.test(text);
+function cannotBegin(): PoolError {
+  return new PoolError(
+    "Cannot begin a transaction block through the pool: use transaction(), begin() or acquire()",
+  );
 }
 
 /** Rows from a connection that is taken for the stream and given back behind it. */
@@ -303,6 +312,7 @@ class PooledSource implements BatchSource {
   readonly #pool: ConnectionPool;
   readonly #request: Request;
   readonly #site: Error | undefined;
+  readonly #givingUp: AbortController = new AbortController();
   #owned: OwnedConnection | undefined = undefined;
   #source: FlushSource | undefined = undefined;
 
@@ -315,7 +325,7 @@ class PooledSource implements BatchSource {
   async next(): Promise<unknown[] | undefined> {
     try {
       if (this.#source === undefined) {
-        const owned = await this.#pool.acquire();
+        const owned = await this.#pool.acquire(this.#givingUp.signal);
         this.#owned = owned;
         throwIfFailed(this.#request, this.#site); // given up meanwhile
         this.#source = new FlushSource(
@@ -329,8 +339,10 @@ class PooledSource implements BatchSource {
       if (rows === undefined || this.#request.settled) this.#release();
       return rows;
     } catch (error) {
+      if (this.#source === undefined) this.#settle(error);
       // A stream that was given up holds its connection until the server has answered the cancel.
       void this.close();
+      throwIfFailed(this.#request, this.#site);
       throw error;
     }
   }
@@ -341,8 +353,15 @@ class PooledSource implements BatchSource {
   }
 
   abort(): void {
+    this.#givingUp.abort();
     this.#source?.abort();
     this.#owned?.connection.giveUp(this.#request);
+  }
+
+  /** It had no connection at all: nobody else tells those who watch it. */
+  #settle(error: unknown): void {
+    this.#request.fail(() => error as Error);
+    if (!this.#request.settled) this.#request.settle();
   }
 
   #release(): void {

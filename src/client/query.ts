@@ -159,7 +159,8 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
       const executor = executorFor(this.#executor, this.#options);
       this.#options?.signal?.throwIfAborted();
       const statement = compile(this);
-      await prepareTypes(executor, statement);
+      await prepareTypes(executor, statement, this.#options);
+      this.#options?.signal?.throwIfAborted();
       const request = createRequest(executor, STREAM, statement, executor.types.streamed, () => {});
       request.maxRows = batch;
       trace(request, this.#options?.label);

@@ -9,7 +9,7 @@ import { DESCRIBE, EXTENDED, type Request, type StatementResult } from "../engin
 import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
 import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
-import { execute, type Executor } from "./executor.ts";
+import { execute, type Executor, type QueryOptions } from "./executor.ts";
 import type { Statement } from "./sql.ts";
 import { createDecoder, UndecodedRow, type UnknownColumns } from "./types.ts";
 
@@ -217,10 +217,17 @@ export async function mendResults(executor: Executor, request: Request): Promise
  * Learns the types of a statement that is to be streamed: while its rows come nothing can be looked up on the same
  * connection. Costs a description the first time only, and only where that is not cached.
  */
-export async function prepareTypes(executor: Executor, statement: Statement): Promise<void> {
+export async function prepareTypes(
+  executor: Executor,
+  statement: Statement,
+  options?: QueryOptions,
+): Promise<void> {
   const { types } = executor;
   if (types.prepared.has(statement.text)) return;
-  const request = await withNames(executor, () => execute(executor, DESCRIBE, statement, types.objects));
+  const request = await withNames(
+    executor,
+    () => execute(executor, DESCRIBE, statement, types.objects, options),
+  );
   // What is wrong with the statement shows when it runs.
   if (request.failure !== null) return;
   await loadFieldTypes(executor, request.statement!);

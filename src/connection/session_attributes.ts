@@ -1,6 +1,7 @@
 /** `target_session_attrs`: whether a server is one that is looked for (PostgreSQL manual, 32.1.2). */
 
 import { NO_PARAMETERS, Request, type RowPlanner, SIMPLE } from "../engine/request.ts";
+import type { Session } from "../engine/session.ts";
 import { utf8Slice } from "../wire/utf8.ts";
 import type { TargetSessionAttrs } from "./options.ts";
 import type { ServerConnection } from "./server_connection.ts";
@@ -34,12 +35,17 @@ export async function sessionMismatch(
   }
 }
 
-async function isReadOnly(connection: ServerConnection): Promise<boolean> {
-  const { parameters } = connection.session;
+/** Whether new transactions of the session cannot write; `undefined` when the server does not say (before 14). */
+export function reportsReadOnly({ parameters }: Session): boolean | undefined {
   const readOnly = parameters.get("default_transaction_read_only");
   const standby = parameters.get("in_hot_standby");
-  if (readOnly !== undefined && standby !== undefined) return readOnly === "on" || standby === "on";
-  return await ask(connection, "show transaction_read_only") === "on";
+  if (readOnly === undefined || standby === undefined) return undefined;
+  return readOnly === "on" || standby === "on";
+}
+
+async function isReadOnly(connection: ServerConnection): Promise<boolean> {
+  return reportsReadOnly(connection.session) ??
+    await ask(connection, "show transaction_read_only") === "on";
 }
 
 async function isStandby(connection: ServerConnection): Promise<boolean> {

@@ -37,6 +37,8 @@ export interface HubOptions {
   readonly owned: boolean;
   /** How often a silent connection is asked whether it is still there. */
   readonly probeInterval: number;
+  /** Writes on a connection that is not the hub's own. Default: as everybody does. */
+  readonly submit?: (request: Request) => void;
 }
 
 const FIRST_PAUSE = 50;
@@ -54,6 +56,8 @@ export class NotificationHub {
   #connection: ServerConnection | undefined = undefined;
   #opening: Promise<void> | undefined = undefined;
   #probe: ReturnType<typeof setTimeout> | undefined = undefined;
+  /** Takes back what was hooked into the connection. */
+  #unhook: () => void = ignore;
   /** Wakes the pause between two attempts to connect. */
   #wake: (() => void) | undefined = undefined;
 
@@ -77,7 +81,7 @@ export class NotificationHub {
     }
     this.#channels.set(channel, new Set([listener]));
     try {
-      if (this.#connection !== undefined) await run(this.#connection, `listen ${quote(channel)}`);
+      if (this.#connection !== undefined) await this.#run(this.#connection, `listen ${quote(channel)}`);
       else await (this.#opening ??= this.#open());
     } catch (error) {
       this.#channels.delete(channel);
@@ -92,7 +96,9 @@ export class NotificationHub {
     this.#channels.delete(channel);
     if (this.#channels.size === 0) return this.#disconnect(channel);
     // Should it fail, the connection is lost, and the next one does not listen to it.
-    if (this.#connection !== undefined) run(this.#connection, `unlisten ${quote(channel)}`).catch(ignore);
+    if (this.#connection !== undefined) {
+      this.#run(this.#connection, `unlisten ${quote(channel)}`).catch(ignore);
+    }
   }
 
   /** Ends all listening. */
@@ -111,7 +117,8 @@ export class NotificationHub {
     if (this.#options.owned) {
       this.#connection = undefined;
       connection.close(0);
-    } else if (channel !== undefined) run(connection, `unlisten ${quote(channel)}`).catch(ignore);
+    } else if (channel === undefined) this.#unhook();
+    else this.#run(connection, `unlisten ${quote(channel)}`).catch(ignore);
   }
 
   /** Connects and listens to every channel. */
@@ -119,22 +126,18 @@ export class NotificationHub {
     try {
       const connection = await this.#options.open(this.#closing.signal);
       try {
-        const channels = [...this.#channels.keys()];
-        if (channels.length > 0) {
-          await run(
-            connection,
-            channels.map((each) => `listen ${quote(each)}`).join(";"),
-          );
+        // Again for those who come meanwhile.
+        const done = new Set<string>();
+        for (let missing = [...this.#channels.keys()]; missing.length > 0;) {
+          await this.#run(connection, missing.map((each) => `listen ${quote(each)}`).join(";"));
+          for (const each of missing) done.add(each);
+          missing = [...this.#channels.keys()].filter((each) => !done.has(each));
         }
-        // Those who came meanwhile.
-        for (const late of [...this.#channels.keys()].filter((each) => !channels.includes(each))) {
-          await run(connection, `listen ${quote(late)}`);
-        }
+        this.#use(connection);
       } catch (error) {
         if (this.#options.owned) connection.close(0);
         throw error;
       }
-      this.#use(connection);
     } finally {
       this.#opening = undefined;
     }
@@ -150,9 +153,14 @@ export class NotificationHub {
       this.#tell(channel, { type: "notify", channel, payload, processId });
     };
     const before = connection.onEnded;
-    connection.onEnded = () => {
+    const onEnded = () => {
       before?.();
       this.#onLost(connection);
+    };
+    connection.onEnded = onEnded;
+    this.#unhook = () => {
+      connection.onNotification = undefined;
+      if (connection.onEnded === onEnded) connection.onEnded = before;
     };
     if (connection.closed) this.#onLost(connection);
     else this.#scheduleProbe();
@@ -172,7 +180,8 @@ export class NotificationHub {
     const known = [...this.#channels.keys()];
     for (let pause = FIRST_PAUSE;; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
       try {
-        await (this.#opening ??= this.#open());
+        // Somebody who came during the pause may have connected.
+        if (this.#connection === undefined) await (this.#opening ??= this.#open());
         break;
       } catch {
         // The server is away, or will not have us for the moment.
@@ -199,11 +208,20 @@ export class NotificationHub {
       const connection = this.#connection;
       if (connection === undefined) return;
       const limit = setTimeout(() => connection.destroy(() => hubClosed()), PROBE_TIMEOUT);
-      await run(connection, "").catch(ignore);
+      await this.#run(connection, "").catch(ignore);
       clearTimeout(limit);
       if (this.#connection === connection) this.#scheduleProbe();
     }, this.#options.probeInterval);
     unrefTimer(this.#probe);
+  }
+
+  /** Runs a script on the connection, for its effect. */
+  async #run(connection: ServerConnection, text: string): Promise<void> {
+    const submit = this.#options.submit ?? ((request) => connection.submit(request));
+    const request = await new Promise<Request>((resolve) =>
+      submit(new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, resolve))
+    );
+    if (request.failure !== null) throw request.failure();
   }
 
   #tell(channel: string, event: NotificationEvent): void {
@@ -215,14 +233,6 @@ export class NotificationHub {
     this.#channels.clear();
     for (const listeners of channels) for (const listener of listeners) listener.onEnd(error);
   }
-}
-
-/** Runs a script on the connection, for its effect. */
-async function run(connection: ServerConnection, text: string): Promise<void> {
-  const request = await new Promise<Request>((resolve) =>
-    connection.submit(new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, resolve))
-  );
-  if (request.failure !== null) throw request.failure();
 }
 
 function quote(channel: string): string {

@@ -4,11 +4,23 @@ import { openTarget, type Target } from "../connection/open.ts";
 import type { Lease } from "../connection/lease.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { type AcquireTrace, channels, traceWork } from "../connection/tracing.ts";
-import { demandsWrites } from "../connection/session_attributes.ts";
+import { demandsWrites, reportsReadOnly } from "../connection/session_attributes.ts";
 import type { Request } from "../engine/request.ts";
-import { ConfigurationError, PoolError, PostgresError } from "../errors.ts";
+import { PoolError, TimeoutError } from "../errors.ts";
 import { unrefTimer } from "../transport/timers.ts";
 import { IDLE } from "../wire/message_types.ts";
+import { bounded } from "./bounded.ts";
+import {
+  blockOpened,
+  fail,
+  type Fullness,
+  isLasting,
+  leftOpen,
+  poolClosed,
+  returned,
+  tooManyWaiters,
+  waitedTooLong,
+} from "./pool_errors.ts";
 import { type Need, OWN, PoolEntry, type PoolLimits, PoolState, SHARED, type Waiter } from "./pool_state.ts";
 import { SessionWatch } from "./session_watch.ts";
 
@@ -18,7 +30,7 @@ export interface PoolBehaviour extends PoolLimits {
   readonly acquireTimeout: number;
   readonly maxWaiters: number;
   readonly allowExitOnIdle: boolean;
-  /** Prepares a connection that has just been opened; when it rejects, the connection is closed. */
+  /** Prepares a session that is new, or has been reset; when it rejects, the connection is closed. */
   readonly onConnect: ((connection: ServerConnection) => Promise<void>) | undefined;
 }
 
@@ -47,20 +59,31 @@ export interface OwnedConnection {
 
 type Entry = PoolEntry<ServerConnection>;
 
+/** What timers can count, 24 days. */
+const MAX_TIMER = 0x7fff_ffff;
+
 /** Connections to one target. Nothing is opened before it is needed. */
 export class ConnectionPool {
   readonly #resolve: () => Promise<Target>;
   readonly #behaviour: PoolBehaviour;
   readonly #state: PoolState<ServerConnection>;
-  readonly #opening: AbortController = new AbortController();
+  /** Aborts when nothing is to be opened any more, nor waited for. */
+  readonly #ending: AbortController = new AbortController();
+  /** Attempts to open that have not come to their end. */
+  readonly #attempts: Set<Promise<void>> = new Set();
+  /** Where requests are that may be given up. */
   readonly #places: WeakMap<Request, Entry | Waiter<ServerConnection>> = new WeakMap();
   #target: Promise<Target> | undefined = undefined;
   #demandsWrites: boolean = false;
   #connectError: unknown = undefined;
   #closed: Promise<void> | undefined = undefined;
+  /** Whether what is unfinished is given up. */
+  #forced: boolean = false;
+  #whenQuiet: (() => void) | undefined = undefined;
   #timer: ReturnType<typeof setTimeout> | undefined = undefined;
   #timerAt: number = Infinity;
-  #whenQuiet: (() => void) | undefined = undefined;
+  /** Whether the timer keeps the process alive. */
+  #timerHolds: boolean = false;
 
   constructor(resolve: () => Promise<Target>, behaviour: PoolBehaviour) {
     this.#resolve = resolve;
@@ -70,23 +93,25 @@ export class ConnectionPool {
 
   /** Adds a request, or the first of a batch; it goes to the connection that suits best. */
   submit(request: Request): void {
-    this.#submit(request, performance.now());
+    if (this.#closed !== undefined) return fail(request, poolClosed);
+    this.#submit(request);
   }
 
-  #submit(request: Request, since: number): void {
-    if (this.#closed !== undefined) return fail(request, poolClosed);
+  #submit(request: Request): void {
+    const now = performance.now();
     const need = request.alone ? OWN : SHARED;
-    const entry = this.#state.take(need, performance.now());
-    if (entry !== undefined) return this.#run(entry, request, need, since);
-    if (this.#state.waiting >= this.#behaviour.maxWaiters) return fail(request, () => this.#tooMany());
+    const entry = this.#state.take(need, now);
+    if (entry !== undefined) return this.#run(entry, request, need);
+    if (!this.#state.admits(this.#behaviour.maxWaiters, now)) return fail(request, () => this.#tooMany());
     for (let each: Request | null = request; each !== null; each = each.next) each.parameters.snapshot();
     const waiter: QueuedRequest = {
       need,
-      since,
-      grant: (entry) => this.#run(entry, request, need, since),
+      since: now,
+      place: 0,
+      grant: (entry) => this.#run(entry, request, need),
       refuse: (error) => fail(request, () => error),
     };
-    this.#places.set(request, waiter);
+    if (request.last) this.#places.set(request, waiter);
     this.#wait(waiter);
   }
 
@@ -94,7 +119,7 @@ export class ConnectionPool {
   giveUp(request: Request): void {
     const place = this.#places.get(request);
     if (place instanceof PoolEntry) return place.connection!.giveUp(request);
-    if (place !== undefined && this.#state.leave(place)) request.settle();
+    if (place !== undefined && this.#leave(place)) request.settle();
   }
 
   /**
@@ -115,20 +140,30 @@ export class ConnectionPool {
   async #acquire(signal: AbortSignal | undefined): Promise<OwnedConnection> {
     signal?.throwIfAborted();
     if (this.#closed !== undefined) throw poolClosed();
-    const now = performance.now();
-    const entry = this.#state.take(OWN, now) ?? await this.#waitToOwn(now, signal);
-    return await this.#own(entry);
+    for (;;) {
+      const entry = this.#state.take(OWN, performance.now()) ?? await this.#waitToOwn(signal);
+      const connection = entry.connection!;
+      const lease = await connection.acquire();
+      if (!connection.closed) return this.#own(entry, lease);
+      // It died before it could be used; another one may do.
+      lease.release();
+      this.#lost(entry);
+      this.#finish(entry, OWN);
+      if (this.#ending.signal.aborted) throw poolClosed();
+    }
   }
 
-  #waitToOwn(since: number, signal: AbortSignal | undefined): Promise<Entry> {
-    if (this.#state.waiting >= this.#behaviour.maxWaiters) throw this.#tooMany();
+  #waitToOwn(signal: AbortSignal | undefined): Promise<Entry> {
+    const now = performance.now();
+    if (!this.#state.admits(this.#behaviour.maxWaiters, now)) throw this.#tooMany();
     return new Promise((resolve, reject) => {
       const onAbort = () => {
-        if (this.#state.leave(waiter)) reject(signal!.reason);
+        if (this.#leave(waiter)) reject(signal!.reason);
       };
       const waiter: QueuedRequest = {
         need: OWN,
-        since,
+        since: now,
+        place: 0,
         grant: (entry) => {
           signal?.removeEventListener("abort", onAbort);
           resolve(entry);
@@ -143,10 +178,9 @@ export class ConnectionPool {
     });
   }
 
-  async #own(entry: Entry): Promise<OwnedConnection> {
+  #own(entry: Entry, lease: Lease): OwnedConnection {
     const connection = entry.connection!;
     if (this.#behaviour.allowExitOnIdle) connection.setKeepAlive(true);
-    const lease = await connection.acquire();
     const watch = new SessionWatch();
     let released = false;
     return {
@@ -154,17 +188,14 @@ export class ConnectionPool {
       lease: {
         submit: (request) => {
           if (released) return fail(request, returned);
-          this.#places.set(request, entry);
+          if (request.last) this.#places.set(request, entry);
           watch.observe(request);
           lease.submit(request);
         },
         release: () => {
           if (released) return;
           released = true;
-          watch.clean(connection, lease).then(() => {
-            lease.release();
-            this.#finish(entry, OWN);
-          });
+          this.#takeBack(entry, watch, lease);
         },
       },
     };
@@ -172,8 +203,7 @@ export class ConnectionPool {
 
   /** Opens a connection that is not one of the pool's. */
   async openOutside(signal: AbortSignal): Promise<ServerConnection> {
-    this.#target ??= this.#resolve();
-    return await openTarget(await this.#target, signal);
+    return await openTarget(await this.#resolveTarget(), signal);
   }
 
   /** How the pool is doing. */
@@ -192,28 +222,32 @@ export class ConnectionPool {
   /**
    * Lets work finish, then closes every connection. Idempotent; never rejects.
    *
-   * @param timeout milliseconds until what is unfinished is given up
+   * @param timeout milliseconds until what is unfinished is given up; of several calls the shortest one counts
    */
   close(timeout: number): Promise<void> {
-    return this.#closed ??= this.#close(timeout);
+    const closed = this.#closed ??= this.#close();
+    if (timeout <= 0) this.#force();
+    else if (timeout <= MAX_TIMER) {
+      const timer = setTimeout(() => this.#force(), timeout);
+      closed.then(() => clearTimeout(timer));
+    }
+    return closed;
   }
 
-  async #close(timeout: number): Promise<void> {
+  #force(): void {
+    this.#forced = true;
+    this.#whenQuiet?.();
+  }
+
+  async #close(): Promise<void> {
     // A turn for what was issued in the same one as close().
     await Promise.resolve();
-    if (timeout > 0 && !this.#quiet) {
-      let timer: ReturnType<typeof setTimeout> | undefined = undefined;
-      await new Promise<void>((resolve) => {
-        this.#whenQuiet = resolve;
-        timer = setTimeout(resolve, timeout);
-      });
-      clearTimeout(timer);
-    }
-    this.#opening.abort(poolClosed());
-    for (const waiter of this.#state.takeWaiters()) (waiter as QueuedRequest).refuse(poolClosed());
+    if (!this.#forced && !this.#quiet) await new Promise<void>((resolve) => this.#whenQuiet = resolve);
+    this.#ending.abort(poolClosed());
     clearTimeout(this.#timer);
-    const closing = [...this.#state.entries].map((entry) => entry.connection?.close(0));
-    await Promise.all(closing);
+    this.#refuseAll(poolClosed());
+    const closing = this.#state.entries.map((entry) => entry.connection?.close(0));
+    await Promise.all([...closing, ...this.#attempts]);
   }
 
   get #quiet(): boolean {
@@ -221,62 +255,108 @@ export class ConnectionPool {
     return waiting === 0 && total === idle + opening;
   }
 
+  #tellQuiet(): void {
+    if (this.#whenQuiet !== undefined && this.#quiet) this.#whenQuiet();
+  }
+
   // Work on connections.
 
-  #run(entry: Entry, request: Request, need: Need, since: number): void {
+  #run(entry: Entry, request: Request, need: Need): void {
     const connection = entry.connection!;
     if (this.#behaviour.allowExitOnIdle) connection.setKeepAlive(true);
-    if (request.last) entry.sealed = true;
-    this.#places.set(request, entry);
+    if (request.last) {
+      entry.sealed = true;
+      this.#places.set(request, entry);
+    }
     const before = request.observer;
+    const watch = need === OWN ? new SessionWatch() : undefined;
+    watch?.observe(request);
+    const watched = request.observer;
     request.observer = (settled) => {
       request.observer = before;
-      before?.(settled);
-      this.#onSettled(entry, need, settled);
+      watched?.(settled);
+      this.#onSettled(entry, settled, watch);
     };
     request.reroute = () => {
       // Nothing was sent: the connection is gone, and another one may do it.
       request.observer = before;
       request.reroute = null;
       this.#lost(entry);
-      if (this.#closed !== undefined || request.aborted) return false;
+      if (this.#ending.signal.aborted || request.aborted) return false;
       for (let each: Request | null = request; each !== null; each = each.next) each.reset();
-      this.#submit(request, since);
+      this.#submit(request);
       return true;
     };
     connection.submit(request);
   }
 
-  #onSettled(entry: Entry, need: Need, request: Request): void {
+  /** @param watch of a request that had the connection to itself */
+  #onSettled(entry: Entry, request: Request, watch: SessionWatch | undefined): void {
     const connection = entry.connection!;
-    const code = request.serverError?.["C"];
-    // 25006 read_only_sql_transaction where writing was asked for: the server has been demoted.
-    if (code === "25006" && this.#demandsWrites) this.#state.retire(entry);
-    const lastOne = need === OWN || entry.load === 1;
-    if (lastOne && !connection.closed && connection.session.transactionStatus !== IDLE) {
-      request.fail(leftOpen);
-      connection.destroy(leftOpen);
+    if (request.last) entry.sealed = false;
+    const blockOpen = !connection.closed && connection.session.transactionStatus !== IDLE;
+    if (blockOpen) request.fail(leftOpen);
+    if (watch !== undefined) return this.#takeBack(entry, watch);
+    // Others may be inside already, and must not learn that their part is done.
+    if (blockOpen) connection.destroy(blockOpened);
+    if (request.serverError?.["C"] === "25006") this.#onRefusedWrite(entry);
+    this.#finish(entry, SHARED);
+  }
+
+  /** An owner is done: their session is cleaned, and the next one gets it. */
+  #takeBack(entry: Entry, watch: SessionWatch, lease?: Lease): void {
+    const connection = entry.connection!;
+    if (watch.refusedWrite) this.#onRefusedWrite(entry);
+    const finish = () => {
+      lease?.release();
+      this.#finish(entry, OWN);
+    };
+    if (!watch.isDirty(connection)) return finish();
+    const submit = (request: Request) => (lease ?? connection).submit(request);
+    watch.clean(connection, submit).then(async () => {
+      lease?.release();
+      // What the user prepared has been undone with the rest.
+      if (watch.changed && !connection.closed) {
+        await this.#prepare(connection).catch((error) => connection.destroy(() => error as Error));
+      }
+      finish();
+    });
+  }
+
+  /** Writing was asked for: a server that is read-only by now is of no use. */
+  #onRefusedWrite(entry: Entry): void {
+    if (!this.#demandsWrites) return;
+    const { host, session } = entry.connection!;
+    const readOnly = reportsReadOnly(session);
+    // The server can be written to: the transaction was made read-only.
+    if (readOnly === false) return;
+    this.#state.retire(entry);
+    if (readOnly === undefined) return;
+    for (const each of this.#state.entries) {
+      const other = each.connection?.host;
+      if (other?.host === host.host && other.port === host.port) this.#state.retire(each);
     }
-    this.#finish(entry, need);
+    this.#closeExpired(performance.now());
   }
 
   #finish(entry: Entry, need: Need): void {
     const now = performance.now();
+    if (this.#demandsWrites && reportsReadOnly(entry.connection!.session)) this.#state.retire(entry);
     this.#state.finished(entry, need, now);
     if (entry.idle) {
       if (this.#behaviour.allowExitOnIdle) entry.connection!.setKeepAlive(false);
       this.#arm();
-    } else if (entry.retired && entry.load === 0) this.#closeExpired(now);
-    if (this.#whenQuiet !== undefined && this.#quiet) this.#whenQuiet();
+    } else if (entry.retired && entry.free) this.#closeExpired(now);
+    this.#tellQuiet();
   }
 
   #lost(entry: Entry): void {
     this.#state.lost(entry);
-    if (this.#closed === undefined) this.#openWanted();
-    if (this.#whenQuiet !== undefined && this.#quiet) this.#whenQuiet();
+    this.#openWanted();
+    this.#tellQuiet();
   }
 
-  // Opening.
+  // Waiting.
 
   #wait(waiter: QueuedRequest): void {
     this.#state.wait(waiter);
@@ -284,30 +364,43 @@ export class ConnectionPool {
     this.#arm();
   }
 
+  #leave(waiter: Waiter<ServerConnection>): boolean {
+    const left = this.#state.leave(waiter);
+    this.#arm();
+    this.#tellQuiet();
+    return left;
+  }
+
+  #refuseAll(error: unknown): void {
+    for (const waiter of this.#state.takeWaiters()) (waiter as QueuedRequest).refuse(error);
+    this.#tellQuiet();
+  }
+
+  // Opening.
+
   #openWanted(): void {
+    if (this.#ending.signal.aborted) return;
     for (;;) {
       const entry = this.#state.startOpening(performance.now());
       if (entry === undefined) return;
-      this.#open(entry);
+      const attempt = this.#open(entry).finally(() => this.#attempts.delete(attempt));
+      this.#attempts.add(attempt);
     }
   }
 
   async #open(entry: Entry): Promise<void> {
     let connection: ServerConnection | undefined;
     try {
-      this.#target ??= this.#resolve();
-      const target = await this.#target;
+      const target = await this.#resolveTarget();
       this.#demandsWrites = demandsWrites(target.options.targetSessionAttrs);
-      connection = await openTarget(target, this.#opening.signal);
-      await this.#behaviour.onConnect?.(connection);
-      if (this.#closed !== undefined && this.#opening.signal.aborted) throw poolClosed();
+      connection = await openTarget(target, this.#ending.signal);
+      await this.#prepare(connection);
+      if (connection.closed) throw new PoolError("Connection lost at once");
     } catch (error) {
       connection?.close(0);
-      this.#onOpenFailed(entry, error);
-      return;
+      return this.#onOpenFailed(entry, error);
     }
     this.#connectError = undefined;
-    if (connection.closed) return this.#onOpenFailed(entry, new PoolError("Connection lost at once"));
     connection.onEnded = () => this.#lost(entry);
     this.#state.opened(entry, connection, performance.now(), Math.random());
     if (entry.idle && this.#behaviour.allowExitOnIdle) connection.setKeepAlive(false);
@@ -315,34 +408,56 @@ export class ConnectionPool {
     this.#arm();
   }
 
-  #onOpenFailed(entry: Entry, error: unknown): void {
-    this.#connectError = error;
-    if (error instanceof ConfigurationError) this.#target = undefined;
-    this.#state.openFailed(entry, performance.now(), Math.random());
-    if (this.#closed !== undefined) return;
-    // Who waits learns at once what waiting cannot mend.
-    if (isLasting(error) && this.#state.total === this.#state.opening) {
-      for (const waiter of this.#state.takeWaiters()) (waiter as QueuedRequest).refuse(error);
+  async #resolveTarget(): Promise<Target> {
+    try {
+      return await (this.#target ??= this.#resolve());
+    } catch (error) {
+      this.#target = undefined;
+      throw error;
     }
+  }
+
+  /** Lets the user prepare a session, in bounded time. */
+  async #prepare(connection: ServerConnection): Promise<void> {
+    const { onConnect } = this.#behaviour;
+    if (onConnect === undefined) return;
+    const { connectTimeout } = (await this.#resolveTarget()).options;
+    await bounded(() => onConnect(connection), {
+      signal: this.#ending.signal,
+      timeout: connectTimeout,
+      late: () => new TimeoutError(`onConnect did not end within ${connectTimeout} ms (connectTimeout)`),
+    });
+  }
+
+  #onOpenFailed(entry: Entry, error: unknown): void {
+    this.#state.openFailed(entry, performance.now(), Math.random());
+    if (this.#ending.signal.aborted) return;
+    this.#connectError = error;
+    // Who waits learns at once what waiting cannot mend.
+    if (isLasting(error) && this.#state.total === this.#state.opening) this.#refuseAll(error);
     this.#arm();
+    this.#tellQuiet();
   }
 
   // Time.
 
   /** Makes sure that the pool looks again when the next limit passes. */
   #arm(): void {
+    if (this.#ending.signal.aborted) return;
     const { acquireTimeout } = this.#behaviour;
     const waitingSince = this.#state.waitingSince;
+    // Nobody waits for maintenance.
+    const holds = waitingSince !== undefined;
     let deadline = this.#state.nextDeadline() ?? Infinity;
-    if (waitingSince !== undefined && acquireTimeout > 0) {
-      deadline = Math.min(deadline, waitingSince + acquireTimeout);
-    }
-    if (deadline >= this.#timerAt || deadline === Infinity || this.#closed !== undefined) return;
+    if (holds && acquireTimeout > 0) deadline = Math.min(deadline, waitingSince + acquireTimeout);
+    if (deadline >= this.#timerAt && holds === this.#timerHolds) return;
     clearTimeout(this.#timer);
     this.#timerAt = deadline;
-    this.#timer = setTimeout(() => this.#tick(), Math.max(1, Math.ceil(deadline - performance.now())));
-    // Nobody waits for maintenance.
-    if (waitingSince === undefined) unrefTimer(this.#timer);
+    this.#timerHolds = holds;
+    if (deadline === Infinity) return;
+    const wait = Math.min(MAX_TIMER, Math.max(1, Math.ceil(deadline - performance.now())));
+    this.#timer = setTimeout(() => this.#tick(), wait);
+    if (!holds) unrefTimer(this.#timer);
   }
 
   #tick(): void {
@@ -350,13 +465,15 @@ export class ConnectionPool {
     const now = performance.now();
     const { acquireTimeout } = this.#behaviour;
     if (acquireTimeout > 0) {
+      const fullness = this.#fullness();
       for (const waiter of this.#state.takeOverdue(now, acquireTimeout)) {
-        (waiter as QueuedRequest).refuse(this.#timedOut(acquireTimeout));
+        (waiter as QueuedRequest).refuse(waitedTooLong(fullness, acquireTimeout, this.#connectError));
       }
     }
     this.#closeExpired(now);
     this.#openWanted();
     this.#arm();
+    this.#tellQuiet();
   }
 
   #closeExpired(now: number): void {
@@ -364,60 +481,16 @@ export class ConnectionPool {
     this.#openWanted();
   }
 
-  // Errors that teach.
-
   #tooMany(): PoolError {
-    return new PoolError(
-      `Pool has too many waiters: ${this.#describe()}, maxWaiters ${this.#behaviour.maxWaiters}`,
-    );
+    return tooManyWaiters(this.#fullness(), this.#behaviour.maxWaiters);
   }
 
-  #timedOut(acquireTimeout: number): PoolError {
-    const cause = this.#connectError;
-    const reason = cause !== undefined
-      ? `, and the last attempt to connect failed: ${cause instanceof Error ? cause.message : String(cause)}`
-      : ". Does a transaction use the pool's methods in place of its own?";
-    return new PoolError(
-      `No connection within ${acquireTimeout} ms (acquireTimeout): ${this.#describe()}${reason}`,
-      {
-        ...(cause === undefined ? {} : { cause }),
-      },
-    );
-  }
-
-  #describe(): string {
-    const { total, busy, waiting } = this.stats();
-    return `size ${total} of ${this.#behaviour.max}, busy ${busy}, waiting ${waiting}`;
+  #fullness(): Fullness {
+    return { ...this.stats(), max: this.#behaviour.max };
   }
 }
 
 /** A waiter that can be told why it waits in vain. */
 interface QueuedRequest extends Waiter<ServerConnection> {
   readonly refuse: (error: unknown) => void;
-}
-
-/** Whether trying again soon cannot help: the server, or the configuration, says no. */
-function isLasting(error: unknown): boolean {
-  if (error instanceof ConfigurationError) return true;
-  // 53300 too_many_connections and class 57P (starting up, shutting down) pass; a wrong password does not.
-  return error instanceof PostgresError && !error.code.startsWith("57P") && !error.code.startsWith("53");
-}
-
-function fail(request: Request, failure: () => unknown): void {
-  for (let each: Request | null = request; each !== null; each = each.next) {
-    each.fail(failure as () => Error);
-    each.settle();
-  }
-}
-
-function returned(): PoolError {
-  return new PoolError("Connection was given back to the pool");
-}
-
-function leftOpen(): PoolError {
-  return new PoolError("Script left a transaction block open: it was rolled back");
-}
-
-function poolClosed(): PoolError {
-  return new PoolError("Pool is closed");
 }

@@ -3,9 +3,14 @@
  *
  * - Idle connection first, then a new one up to `max`, then the least loaded one that may be shared.
  * - Who wants a connection of their own waits for one without work. For each of them one connection takes no new shared
- *   work, so that it gets there.
- * - Waiters are served in the order they came, each as soon as there is a connection that suits.
+ *   work (it drains), so that it gets there; once idle it is theirs.
+ * - Any other connection that becomes idle goes to whoever came first. Shared work that waits is spread evenly over
+ *   what is open and being opened; new shared work does not go before it.
+ * - A connection past its lifetime takes no new work, and is closed when it has none.
+ * - After an attempt to open failed there is a pause that doubles, and then one attempt at a time until one succeeds.
  */
+
+import { WaitingLine } from "./waiting_line.ts";
 
 /** What a piece of work needs. */
 export const SHARED = 0;
@@ -33,7 +38,7 @@ export class PoolEntry<C> {
   owned: boolean = false;
   /** Whether it takes no new shared work, for the sake of somebody who waits to own one. */
   draining: boolean = false;
-  /** Whether nothing may come behind the work it has: that may have to be cancelled. */
+  /** Whether nothing may come behind the work it has: that may have to be cancelled. Set and cleared by the owner. */
   sealed: boolean = false;
   /** Whether it takes no new work at all and is closed when it has none. */
   retired: boolean = false;
@@ -41,10 +46,17 @@ export class PoolEntry<C> {
   idleSince: number = 0;
   /** When its lifetime is over. */
   retireAt: number = Infinity;
+  /** Whether it has left the pool. */
+  gone: boolean = false;
 
   /** Whether it is open and has no work. */
+  get free(): boolean {
+    return this.connection !== undefined && this.load === 0 && !this.owned;
+  }
+
+  /** Whether it may be given to somebody as their own. */
   get idle(): boolean {
-    return this.connection !== undefined && this.load === 0 && !this.owned && !this.retired;
+    return this.free && !this.retired;
   }
 
   /** Whether it may get shared work besides what it has. */
@@ -58,6 +70,8 @@ export interface Waiter<C> {
   readonly need: Need;
   /** When they came. */
   readonly since: number;
+  /** Their number in line, set by the state. */
+  place: number;
   /** Called with the connection they get; the entry counts them already. */
   readonly grant: (entry: PoolEntry<C>) => void;
 }
@@ -65,13 +79,17 @@ export interface Waiter<C> {
 /** Connections and those who wait for them. */
 export class PoolState<C> {
   readonly #limits: PoolLimits;
-  readonly #entries: Set<PoolEntry<C>> = new Set();
+  #entries: PoolEntry<C>[] = [];
   #opening: number = 0;
-  /** In the order they came. */
-  #waiters: Waiter<C>[] = [];
-  #owners: number = 0;
+  /** Those who want a connection of their own. */
+  readonly #owners: WaitingLine<Waiter<C>> = new WaitingLine();
+  /** Those who can share one. */
+  readonly #sharers: WaitingLine<Waiter<C>> = new WaitingLine();
+  #places: number = 0;
+  #serving: boolean = false;
   /** Until when no connection is opened, after one could not be. */
   #backoffUntil: number = 0;
+  /** Rounds of attempts to open that failed, one after the other. */
   #failures: number = 0;
 
   constructor(limits: PoolLimits) {
@@ -80,7 +98,7 @@ export class PoolState<C> {
 
   /** Connections, those being opened included. */
   get total(): number {
-    return this.#entries.size;
+    return this.#entries.length;
   }
 
   /** Connections being opened. */
@@ -97,80 +115,79 @@ export class PoolState<C> {
 
   /** How many wait. */
   get waiting(): number {
-    return this.#waiters.length;
+    return this.#owners.length + this.#sharers.length;
   }
 
   /** Every connection. */
-  get entries(): Iterable<PoolEntry<C>> {
+  get entries(): readonly PoolEntry<C>[] {
     return this.#entries;
   }
 
   /** When the one who waits longest came; `undefined` when nobody does. */
   get waitingSince(): number | undefined {
-    return this.#waiters[0]?.since;
+    return this.#first?.since;
   }
 
   /** A connection for a piece of work, counted as taken; `undefined` when it has to wait. */
   take(need: Need, now: number): PoolEntry<C> | undefined {
-    if (this.#waiters.length > 0 && need === OWN) return undefined;
+    if (need === OWN && this.waiting > 0) return undefined;
     let best: PoolEntry<C> | undefined;
     for (const entry of this.#entries) {
       if (entry.idle && !entry.draining) return occupy(entry, need);
       if (entry.sharable && (best === undefined || entry.load < best.load)) best = entry;
     }
-    if (need === OWN || best === undefined || this.#mayOpen(now) || this.#sharedWait()) return undefined;
+    if (need === OWN || best === undefined) return undefined;
+    if (this.#sharers.length > 0 || this.#mayOpen(now)) return undefined;
     return occupy(best, need);
+  }
+
+  /** Whether one more may wait: those for whom a connection is opened do not count. */
+  admits(maxWaiters: number, now: number): boolean {
+    return this.waiting - this.#opening < maxWaiters || this.#mayOpen(now);
   }
 
   /** Joins the line. */
   wait(waiter: Waiter<C>): void {
-    this.#waiters.push(waiter);
-    if (waiter.need === OWN) {
-      this.#owners++;
-      this.#drainOneMore();
-    }
+    waiter.place = ++this.#places;
+    if (waiter.need === SHARED) return this.#sharers.push(waiter);
+    this.#owners.push(waiter);
+    this.#drain();
   }
 
   /** Leaves the line; false when they do not wait. */
   leave(waiter: Waiter<C>): boolean {
-    const index = this.#waiters.indexOf(waiter);
-    if (index < 0) return false;
-    this.#removeWaiter(index);
+    const line = waiter.need === OWN ? this.#owners : this.#sharers;
+    if (!line.remove(waiter)) return false;
+    this.#serve();
     return true;
   }
 
-  /** Everybody in line; the line is empty then. */
+  /** Everybody in line, in order; the line is empty then. */
   takeWaiters(): Waiter<C>[] {
-    const waiters = this.#waiters;
-    this.#waiters = [];
-    this.#owners = 0;
-    for (const entry of this.#entries) entry.draining = false;
-    return waiters;
+    const waiters = [...this.#owners.clear(), ...this.#sharers.clear()];
+    this.#undrain();
+    return waiters.sort((a, b) => a.place - b.place);
   }
 
-  /** Those who have waited for `timeout` or longer; they leave the line. */
+  /** Those who have waited for `timeout` or longer, in order; they leave the line. */
   takeOverdue(now: number, timeout: number): Waiter<C>[] {
-    let count = 0;
-    while (count < this.#waiters.length && this.#waiters[count]!.since + timeout <= now) count++;
-    const overdue = this.#waiters.slice(0, count);
-    for (let i = 0; i < count; i++) this.#removeWaiter(0);
+    const overdue: Waiter<C>[] = [];
+    for (let first = this.#first; first !== undefined; first = this.#first) {
+      if (first.since + timeout > now) break;
+      (first.need === OWN ? this.#owners : this.#sharers).shift();
+      overdue.push(first);
+    }
+    if (overdue.length > 0) this.#serve();
     return overdue;
   }
 
   /** A place for a connection to be opened now, because somebody waits or `minIdle` asks for it; else `undefined`. */
   startOpening(now: number): PoolEntry<C> | undefined {
-    if (!this.#mayOpen(now)) return undefined;
-    const wanted = this.#waiters.length > this.#opening || this.idle + this.#opening < this.#limits.minIdle;
-    if (!wanted) return undefined;
+    if (!this.#mayOpen(now) || !this.#wantsMore) return undefined;
     const entry = new PoolEntry<C>();
-    this.#entries.add(entry);
+    this.#entries.push(entry);
     this.#opening++;
     return entry;
-  }
-
-  /** When a connection may be opened again; 0 when now. */
-  get backoffUntil(): number {
-    return this.#backoffUntil;
   }
 
   /** A connection is open. @param jitter 0 to 1: how much earlier than `maxLifetime` it is retired, up to a tenth */
@@ -187,37 +204,39 @@ export class PoolState<C> {
 
   /** A connection could not be opened. @param jitter 0 to 1: a part of the pause that is left to chance */
   openFailed(entry: PoolEntry<C>, now: number, jitter: number): void {
-    this.#opening--;
-    this.#entries.delete(entry);
-    const pause = Math.min(2_000, 25 * 2 ** Math.min(this.#failures++, 10));
-    this.#backoffUntil = now + pause * (0.5 + jitter / 2);
-    this.#serve();
+    // Attempts that began together fail together: that is one failure.
+    if (now >= this.#backoffUntil) {
+      const pause = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** Math.min(this.#failures++, 10));
+      this.#backoffUntil = now + pause * (0.5 + jitter / 2);
+    }
+    this.lost(entry);
   }
 
   /** A piece of work is done. */
   finished(entry: PoolEntry<C>, need: Need, now: number): void {
     if (need === OWN) entry.owned = false;
     else entry.load--;
-    if (entry.load === 0) entry.sealed = false;
-    if (!this.#entries.has(entry)) return;
-    if (entry.load === 0 && !entry.owned) entry.idleSince = now;
-    if (this.#waiters.length > 0) this.#serve();
+    if (entry.gone) return;
+    // A busy connection is never seen idle by a timer: its lifetime is looked at here.
+    if (entry.retireAt <= now && !entry.retired) this.retire(entry);
+    if (entry.free) entry.idleSince = now;
+    if (this.waiting > 0) this.#serve();
   }
 
   /** A connection is gone. */
   lost(entry: PoolEntry<C>): void {
-    if (!this.#entries.delete(entry)) return;
+    if (entry.gone) return;
+    entry.gone = true;
+    this.#entries.splice(this.#entries.indexOf(entry), 1);
     if (entry.connection === undefined) this.#opening--;
-    if (entry.draining) this.#drainOneMore();
+    this.#serve();
   }
 
   /** A connection takes no new work. */
   retire(entry: PoolEntry<C>): void {
     entry.retired = true;
-    if (entry.draining) {
-      entry.draining = false;
-      this.#drainOneMore();
-    }
+    entry.draining = false;
+    this.#drain();
   }
 
   /** Idle connections whose time is over, and retired ones without work. They leave the pool: close them. */
@@ -226,11 +245,11 @@ export class PoolState<C> {
     let spare = this.idle - minIdle;
     const expired: PoolEntry<C>[] = [];
     for (const entry of this.#entries) {
-      if (entry.connection === undefined || entry.load > 0 || entry.owned) continue;
+      if (!entry.free) continue;
       const old = entry.retired || entry.retireAt <= now;
       const unused = idleTimeout > 0 && entry.idleSince + idleTimeout <= now && spare > 0;
       if (!old && !unused) continue;
-      spare--;
+      if (entry.idle) spare--;
       expired.push(entry);
     }
     for (const entry of expired) this.lost(entry);
@@ -247,29 +266,47 @@ export class PoolState<C> {
       deadline = Math.min(deadline, entry.retireAt);
       if (idleTimeout > 0 && spare) deadline = Math.min(deadline, entry.idleSince + idleTimeout);
     }
-    if (this.#backoffUntil > 0 && this.#waiters.length > 0) deadline = Math.min(deadline, this.#backoffUntil);
+    if (this.#failures > 0 && this.#mayOpen(Infinity) && this.#wantsMore) {
+      deadline = Math.min(deadline, this.#backoffUntil);
+    }
     return deadline === Infinity ? undefined : deadline;
   }
 
   #mayOpen(now: number): boolean {
-    return this.#entries.size < this.#limits.max && now >= this.#backoffUntil;
+    if (this.#entries.length >= this.#limits.max) return false;
+    return this.#failures === 0 || (this.#opening === 0 && now >= this.#backoffUntil);
   }
 
-  /** Whether shared work waits: new work must not go before it. */
-  #sharedWait(): boolean {
-    return this.#waiters.length > this.#owners;
+  /** Whether there is use for one more connection. */
+  get #wantsMore(): boolean {
+    return this.waiting > this.#opening || this.idle + this.#opening < this.#limits.minIdle;
   }
 
-  #removeWaiter(index: number): void {
-    const [waiter] = this.#waiters.splice(index, 1);
-    if (waiter!.need !== OWN) return;
-    this.#owners--;
-    // One connection less has to drain: the busiest goes back to work.
-    let busiest: PoolEntry<C> | undefined;
-    for (const entry of this.#entries) {
-      if (entry.draining && (busiest === undefined || entry.load > busiest.load)) busiest = entry;
+  /** Who waits longest. */
+  get #first(): Waiter<C> | undefined {
+    const { first: owner } = this.#owners;
+    const { first: sharer } = this.#sharers;
+    if (owner === undefined || sharer === undefined) return owner ?? sharer;
+    return owner.place < sharer.place ? owner : sharer;
+  }
+
+  /** Lets as many connections drain as owners wait for, if there are as many. */
+  #drain(): void {
+    if (this.#owners.length === 0) return;
+    for (let more = this.#owners.length - this.#draining(); more > 0; more--) {
+      const best = extreme(this.#entries, (entry) => entry.sharable, (a, b) => a.load < b.load);
+      if (best === undefined) return;
+      best.draining = true;
     }
-    if (busiest !== undefined && this.#draining() > this.#owners) busiest.draining = false;
+  }
+
+  /** Puts connections that drain for nobody any more back to work. */
+  #undrain(): void {
+    for (let spare = this.#draining() - this.#owners.length; spare > 0; spare--) {
+      // The busiest has the longest way to idle.
+      const busiest = extreme(this.#entries, (entry) => entry.draining, (a, b) => a.load > b.load)!;
+      busiest.draining = false;
+    }
   }
 
   #draining(): number {
@@ -278,50 +315,48 @@ export class PoolState<C> {
     return count;
   }
 
-  /** Keeps the least loaded connection free of new shared work, if more are waited for than drain. */
-  #drainOneMore(): void {
-    if (this.#draining() >= this.#owners) return;
+  /** Gives connections to those in line. What a grant sets free is given away by the same loop. */
+  #serve(): void {
+    if (this.#serving) return;
+    this.#serving = true;
+    try {
+      do this.#undrain(); while (this.#serveFirst());
+      // Not before: what is idle is for whoever came first.
+      this.#drain();
+    } finally {
+      this.#serving = false;
+    }
+  }
+
+  /** Serves one; false when nobody can be. */
+  #serveFirst(): boolean {
+    const { first: owner } = this.#owners;
+    const { first: sharer } = this.#sharers;
+    const shared = sharer === undefined ? undefined : this.#sharedEntry();
+    const idle = owner === undefined ? undefined : this.#idleEntry();
+    const ownerFirst = shared === undefined || (owner !== undefined && owner.place < sharer!.place);
+    if (idle !== undefined && ownerFirst) grant(this.#owners, idle);
+    else if (shared !== undefined) grant(this.#sharers, shared);
+    else return false;
+    return true;
+  }
+
+  /** An idle connection for an owner: one that has drained for them, if there is any. */
+  #idleEntry(): PoolEntry<C> | undefined {
     let best: PoolEntry<C> | undefined;
     for (const entry of this.#entries) {
-      if (entry.sharable && (best === undefined || entry.load < best.load)) best = entry;
+      if (!entry.idle) continue;
+      if (entry.draining) return entry;
+      best ??= entry;
     }
-    if (best !== undefined) best.draining = true;
-  }
-
-  /** Gives connections to those in line. */
-  #serve(): void {
-    for (let i = 0; i < this.#waiters.length;) {
-      const waiter = this.#waiters[i]!;
-      const entry = waiter.need === OWN ? this.#idleEntry() : this.#sharedEntry();
-      if (entry === undefined) {
-        // Those behind may want what this one cannot use; shared work all wants the same.
-        if (waiter.need === SHARED) {
-          i = this.#nextOwner(i + 1);
-          if (this.#idleEntry() === undefined) return;
-        } else i++;
-        continue;
-      }
-      this.#removeWaiter(i);
-      occupy(entry, waiter.need);
-      waiter.grant(entry);
-    }
-  }
-
-  #nextOwner(from: number): number {
-    while (from < this.#waiters.length && this.#waiters[from]!.need !== OWN) from++;
-    return from;
-  }
-
-  #idleEntry(): PoolEntry<C> | undefined {
-    for (const entry of this.#entries) if (entry.idle) return entry;
-    return undefined;
+    return best;
   }
 
   /** The least loaded connection that still has not more than its part of what waits. */
   #sharedEntry(): PoolEntry<C> | undefined {
     let best: PoolEntry<C> | undefined;
     let places = this.#opening;
-    let work = this.#waiters.length - this.#owners;
+    let work = this.#sharers.length;
     for (const entry of this.#entries) {
       if (!entry.sharable) continue;
       places++;
@@ -332,10 +367,32 @@ export class PoolState<C> {
   }
 }
 
+/** Milliseconds of the pause after the first failure to open, and of the longest one. */
+const FIRST_PAUSE = 25;
+const LONGEST_PAUSE = 2_000;
+
+function grant<C>(line: WaitingLine<Waiter<C>>, entry: PoolEntry<C>): void {
+  const waiter = line.shift()!;
+  waiter.grant(occupy(entry, waiter.need));
+}
+
 function occupy<C>(entry: PoolEntry<C>, need: Need): PoolEntry<C> {
   if (need === OWN) {
     entry.owned = true;
     entry.draining = false;
   } else entry.load++;
   return entry;
+}
+
+/** The first of those that suit which no other one precedes. */
+function extreme<C>(
+  entries: readonly PoolEntry<C>[],
+  suits: (entry: PoolEntry<C>) => boolean,
+  precedes: (a: PoolEntry<C>, b: PoolEntry<C>) => boolean,
+): PoolEntry<C> | undefined {
+  let best: PoolEntry<C> | undefined;
+  for (const entry of entries) {
+    if (suits(entry) && (best === undefined || precedes(entry, best))) best = entry;
+  }
+  return best;
 }

@@ -1,78 +1,104 @@
 /**
- * What a lease did to its session, and how that is undone before the next one gets it.
+ * What an owner did to a session, and how that is undone before the next one gets it.
  *
  * Only a session that was changed pays for it. What cannot be undone in time costs the connection.
  */
 
-import type { Lease } from "../connection/lease.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import { PoolError } from "../errors.ts";
 import { IDLE } from "../wire/message_types.ts";
 
 /** Command tags of statements whose effect outlives a transaction. */
-const LASTING_TAGS: ReadonlySet<string> = new Set([
-  "SET",
-  "LISTEN",
-  "DECLARE CURSOR",
-  "CREATE TABLE",
-  "LOAD",
-  "PREPARE",
-]);
+const LASTING_TAGS: ReadonlySet<string> = new Set(["SET", "LISTEN", "DECLARE CURSOR", "LOAD", "PREPARE"]);
 
 /** Functions that change the session, whatever tag they come with. */
 const LASTING_FUNCTIONS =
-  /\b(?:set_config|pg_(?:try_)?advisory_lock(?:_shared)?|dblink_connect)\b|\btemp(?:orary)?\b/i;
+  /\b(?:set_config|pg_(?:try_)?advisory_lock(?:_shared)?|dblink_connect\w*)\b|\b(?:pg_)?temp(?:orary)?\b/i;
 
-const RESET =
-  "close all; deallocate all; reset session authorization; reset all; unlisten *; select pg_advisory_unlock_all(); discard temp; discard sequences";
+/** A setting for the transaction only, as row-level security often has it. */
+const LOCAL_SETTING = /\bset_config\s*\([^()]*,\s*true\s*\)/gi;
 
 /** Milliseconds for a session to become clean. */
 const CLEAN_TIMEOUT = 5_000;
 
-/** Watches the requests of one lease. */
+/** Watches the requests of one owner. */
 export class SessionWatch {
   #changed: boolean = false;
+  #refusedWrite: boolean = false;
+
+  /** Whether the session's settings, locks, cursors or tables may have been changed. */
+  get changed(): boolean {
+    return this.#changed;
+  }
+
+  /** Whether the server refused to write: `25006` read_only_sql_transaction. */
+  get refusedWrite(): boolean {
+    return this.#refusedWrite;
+  }
 
   /** Looks at a request that is about to be submitted. */
   observe(request: Request): void {
     for (let each: Request | null = request; each !== null; each = each.next) {
-      if (this.#changed) return;
-      const text = each.text;
-      if (LASTING_FUNCTIONS.test(text)) this.#changed = true;
+      // A statement prepared by name lives on until it is closed.
+      if (each.named || changesSession(each.text)) this.#changed = true;
       const before = each.observer;
-      each.observer = (settled) => {
-        before?.(settled);
-        if (isLasting(settled)) this.#changed = true;
+      each.observer = before === null ? this.#onSettled : (settled) => {
+        before(settled);
+        this.#onSettled(settled);
       };
     }
   }
 
-  /** Rolls an open block back and undoes what was changed; resolves when the session is clean or its connection gone. */
-  async clean(connection: ServerConnection, lease: Lease): Promise<void> {
-    if (connection.closed) return;
-    const blockOpen = connection.session.transactionStatus !== IDLE || connection.load > 0;
-    const text = [...(blockOpen ? ["rollback"] : []), ...(this.#changed ? [RESET] : [])].join("; ");
-    if (text === "") return;
-    let timer: ReturnType<typeof setTimeout> | undefined = undefined;
-    const clean = await new Promise<boolean>((resolve) => {
-      timer = setTimeout(() => resolve(false), CLEAN_TIMEOUT);
-      const onSettled = (request: Request) => resolve(request.failure === null);
-      lease.submit(new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, onSettled));
-    });
-    clearTimeout(timer);
-    if (!clean || connection.session.transactionStatus !== IDLE) {
-      connection.destroy(() => new PoolError("Connection given up: its session could not be cleaned"));
-    }
+  readonly #onSettled = (settled: Request): void => {
+    if (isLasting(settled)) this.#changed = true;
+    if (settled.serverError?.["C"] === "25006") this.#refusedWrite = true;
+  };
+
+  /** Whether {@linkcode clean} has anything to do. */
+  isDirty(connection: ServerConnection): boolean {
+    return !connection.closed &&
+      (this.#changed || connection.load > 0 || connection.session.transactionStatus !== IDLE);
   }
+
+  /**
+   * Rolls an open block back and undoes what was changed; resolves when the session is clean or its connection gone.
+   *
+   * @param submit writes on the connection
+   */
+  async clean(connection: ServerConnection, submit: (request: Request) => void): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined = undefined;
+    const late = new Promise<false>((resolve) => timer = setTimeout(() => resolve(false), CLEAN_TIMEOUT));
+    const clean = await Promise.race([this.#undo(connection, submit), late]);
+    clearTimeout(timer);
+    if (connection.closed || (clean && connection.session.transactionStatus === IDLE)) return;
+    connection.destroy(() => new PoolError("Connection given up: its session could not be cleaned"));
+  }
+
+  async #undo(connection: ServerConnection, submit: (request: Request) => void): Promise<boolean> {
+    const blockOpen = connection.session.transactionStatus !== IDLE || connection.load > 0;
+    if (blockOpen && !await succeeds("rollback", submit)) return false;
+    // By now everything that was still under way has been answered.
+    return !this.#changed || await succeeds("discard all", submit);
+  }
+}
+
+function succeeds(text: string, submit: (request: Request) => void): Promise<boolean> {
+  return new Promise((resolve) => {
+    const onSettled = (request: Request) => resolve(request.failure === null);
+    submit(new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, onSettled));
+  });
 }
 
 /** Rows that nobody looks at. */
 const UNREAD = { plan: () => () => undefined, formats: () => [] } as const;
 
-function isLasting(request: Request): boolean {
-  if (LASTING_TAGS.has(request.tag)) {
-    return !/^\s*set\s+(?:local|transaction|constraints)\b/i.test(request.text);
-  }
-  return request.results?.some(({ tag }) => LASTING_TAGS.has(tag)) ?? false;
+function changesSession(text: string): boolean {
+  return LASTING_FUNCTIONS.test(text) && LASTING_FUNCTIONS.test(text.replace(LOCAL_SETTING, ""));
+}
+
+function isLasting({ tag, text, results }: Request): boolean {
+  // Of a script nobody knows which SET was a SET LOCAL.
+  if (results !== null && results.length > 1) return results.some((each) => LASTING_TAGS.has(each.tag));
+  return LASTING_TAGS.has(tag) && !/^\s*set\s+(?:local|transaction|constraints)\b/i.test(text);
 }
