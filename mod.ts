@@ -17,6 +17,7 @@ export { connect, Connection, type TransactionStatus } from "./src/client/connec
 export type { CopyFromStream, CopyToStream } from "./src/client/copy.ts";
 export type { CopyRow, CopyRowsOptions } from "./src/client/copy_rows.ts";
 export type { QueryOptions } from "./src/client/executor.ts";
+export type { LargeObject, LargeObjectMode, SeekOrigin } from "./src/client/large_object.ts";
 export type { NotificationEvent, NotificationStream, Subscription } from "./src/client/notifications.ts";
 export { createPool, Pool, type PoolOptions } from "./src/client/pool.ts";
 export { PreparedStatement } from "./src/client/prepared_statement.ts";

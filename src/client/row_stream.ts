@@ -252,6 +252,21 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
     }
   }
 
+  /**
+   * The rows as a Web stream: a batch is asked for when the rows before it have been read. Cancelling it gives up the
+   * rows that are left.
+   */
+  toReadable(): ReadableStream<T> {
+    return new ReadableStream<T>({
+      pull: async (controller): Promise<void> => {
+        const rows = await this.#inTurn(() => this.#nextBatch());
+        if (rows === undefined) return controller.close();
+        for (const row of rows) controller.enqueue(row as T);
+      },
+      cancel: async (): Promise<void> => void await this.return(),
+    }, { highWaterMark: 0 });
+  }
+
   #inTurn<R>(work: () => Promise<R>): Promise<R> {
     const before = this.#turn;
     const mine = before === undefined ? work() : before.then(work, work);

@@ -3,6 +3,13 @@
 import type { Request } from "../engine/request.ts";
 import { PipegresError } from "../errors.ts";
 import { type Attachment, chainObserver, type Executor, throwIfFailed } from "./executor.ts";
+import {
+  createLargeObject,
+  type LargeObject,
+  type LargeObjectMode,
+  openLargeObject,
+  unlinkLargeObject,
+} from "./large_object.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 import {
@@ -102,6 +109,37 @@ export class Transaction extends Queryable implements AsyncDisposable {
     } finally {
       this.#executor.release();
     }
+  }
+
+  /**
+   * Opens a large object, until it is closed or the transaction ends.
+   *
+   * @param options.mode `"read"`, `"write"` or `"read write"`. Default `"read write"`
+   * @throws {PostgresError} `42704` when there is none with this OID
+   */
+  largeObject(oid: number, options: { readonly mode?: LargeObjectMode } = {}): Promise<LargeObject> {
+    return openLargeObject(this.#savepoint ?? this.#executor, oid, options.mode ?? "read write");
+  }
+
+  /**
+   * Makes a large object and opens it for reading and writing. It stays when the transaction is committed; keep its
+   * `oid`, which is the only way to it.
+   *
+   * @param options.oid the OID it shall have. Default: the server chooses one
+   * @throws {PostgresError} `23505` when there is one with this OID
+   */
+  async createLargeObject(options: { readonly oid?: number } = {}): Promise<LargeObject> {
+    const executor = this.#savepoint ?? this.#executor;
+    return await openLargeObject(executor, await createLargeObject(executor, options.oid ?? 0), "read write");
+  }
+
+  /**
+   * Deletes a large object.
+   *
+   * @throws {PostgresError} `42704` when there is none with this OID
+   */
+  unlinkLargeObject(oid: number): Promise<void> {
+    return unlinkLargeObject(this.#savepoint ?? this.#executor, oid);
   }
 
   /** Rolls back unless the transaction has been committed. */
