@@ -240,7 +240,7 @@ function explainRefusal(exchange: Authenticator, { type, body }: StartupMessage)
   ];
   throw new ConnectionError(
     `Cannot authenticate: the server refused the OAuth token (${details.join(", ") || "no reason given"})`,
-    { code: error.code, cause: error },
+    { code: "AUTHENTICATION_FAILED", cause: error },
   );
 }
 

@@ -38,10 +38,25 @@ function connect(target: ConnectTarget): Promise<Transport> {
 
 async function open({ host, port, path, signal, keepalive }: ConnectTarget): Promise<Conn> {
   if (path !== undefined) return await Deno.connect({ transport: "unix", path: systemPath(path) });
-  const conn = await Deno.connect({ hostname: host, port, ...(signal && { signal }) });
+  const hostname = host.includes("%") ? await numericZone(host) : host;
+  const conn = await Deno.connect({ hostname, port, ...(signal && { signal }) });
   conn.setNoDelay(true);
   if (keepalive !== undefined) conn.setKeepAlive(true);
   return conn;
+}
+
+/** Deno takes the zone of an IPv6 address as a number only. */
+async function numericZone(host: string): Promise<string> {
+  const [address, zone] = host.split("%") as [string, string];
+  if (/^\d+$/.test(zone)) return host;
+  try {
+    const { networkInterfaces } = await import("node:os");
+    const found = networkInterfaces()[zone]?.find(({ family }) => family === "IPv6");
+    if (found === undefined) return host;
+    return found.scopeid ? `${address}%${found.scopeid}` : address;
+  } catch {
+    return host; // not permitted
+  }
 }
 
 class DenoTransport extends BaseTransport {

@@ -91,7 +91,7 @@ function refuse(json: string, expected: string = `n,,\x01auth=Bearer ${TOKEN}\x0
 test("a refused token is an error that says what the server wants", async () => {
   const error = await fail(refuse(REFUSAL), { oauthToken: TOKEN });
   assert.ok(error instanceof ConnectionError, String(error));
-  assert.equal(error.code, "28000");
+  assert.equal(error.code, "AUTHENTICATION_FAILED");
   assert.match(
     error.message,
     /refused the OAuth token \(status invalid_token, scope "openid db", configuration https:/,
