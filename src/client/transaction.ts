@@ -110,9 +110,8 @@ export class TransactionExecutor implements Executor {
   #route(request: Request): void {
     const shares = request.sync === SYNC_SHARED;
     if (this.#begin === undefined) return this.#submitBegin(request, shares);
-    // An ambiguous one waits for a description, and begins a segment of its own.
-    const joins = shares && !request.parameters.ambiguous && this.#waiting.length === 0;
-    if (this.#begin.settled || (joins && this.#connection.sharing)) this.#lease.submit(request);
+    const joins = shares && this.#waiting.length === 0 && this.#connection.joins(request);
+    if (this.#begin.settled || joins) this.#lease.submit(request);
     else this.#waiting.push(request);
   }
 

@@ -121,9 +121,9 @@ export class ServerConnection {
     this.#line.submit(request);
   }
 
-  /** Whether a request with SYNC_SHARED submitted now joins the segment of the one submitted last. */
-  get sharing(): boolean {
-    return this.#engine!.sharing;
+  /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
+  joins(request: Request): boolean {
+    return this.#engine!.joins(request);
   }
 
   /**

@@ -136,9 +136,10 @@ export class Engine {
     return this.#pipeline.current === request && this.#culprit === null;
   }
 
-  /** Whether a request with SYNC_SHARED submitted now joins the segment of the one submitted last. */
-  get sharing(): boolean {
-    return this.#writer.sharing && this.#pipeline.waiting === 0 && this.#hasRoom;
+  /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
+  joins(request: Request): boolean {
+    return this.#writer.sharing && !this.#writer.mustHold(request) && this.#pipeline.waiting === 0 &&
+      this.#hasRoom;
   }
 
   /** Writes no request until {@linkcode unblock} is called as often. */

@@ -5,14 +5,15 @@ import { test } from "node:test";
 import type { Connection, Transaction } from "../../mod.ts";
 import { startProxy } from "../_support/proxy.ts";
 import {
+  bindComplete,
   commandComplete,
   errorResponse,
+  noData,
   parameterDescription,
   parseComplete,
   readyForQuery,
 } from "../_support/backend_writer.ts";
-import { bindComplete, noData } from "../_support/backend_writer.ts";
-import { startScriptedBackend } from "../_support/scripted_backend.ts";
+import { type ScriptedSession, startScriptedBackend } from "../_support/scripted_backend.ts";
 import { ask, leavesNoSession, limit, testTarget, testUrl, uniqueName, until } from "../_support/server.ts";
 import { rejectionOf, sleep, withConnection } from "../_support/session.ts";
 
@@ -257,52 +258,65 @@ test("retry runs the function again after a serialization failure, and after not
   );
 });
 
-test("a BEGIN that the server refuses lets nothing run outside a block", async () => {
-  const texts: string[] = [];
-  const backend = await startScriptedBackend(async (session) => {
-    await session.establish();
-    for (let skipping = false;;) {
-      const message = await session.receive();
-      if (message === undefined || message.type === "Terminate") return;
-      if (message.type === "Sync") {
-        session.send(readyForQuery());
-        skipping = false;
+/** Plays a backend that refuses to begin; texts that it executes are added to `executed`. */
+async function refuseBegin(session: ScriptedSession, executed: string[]): Promise<void> {
+  const texts: Map<string, string> = new Map();
+  let [skipping, bound] = [false, ""];
+  for (let message = await session.receive(); message !== undefined; message = await session.receive()) {
+    if (message.type === "Sync") {
+      session.send(readyForQuery());
+      skipping = false;
+    } else if (skipping) continue;
+    else if (message.type === "Parse") {
+      texts.set(message.statement, message.text);
+      session.send(parseComplete);
+    } else if (message.type === "Describe") session.send(parameterDescription([]), noData);
+    else if (message.type === "Bind") {
+      bound = texts.get(message.statement)!;
+      skipping = bound === "begin";
+      session.send(skipping ? errorResponse({ C: "25006", M: "no transactions today" }) : bindComplete);
+    } else if (message.type === "Execute") {
+      executed.push(bound);
+      session.send(commandComplete("INSERT 0 1"));
+    }
+  }
+}
+
+// Under another DateStyle than ISO statements are described before their first use.
+for (const dateStyle of ["ISO, MDY", "German, DMY"]) {
+  test(`a BEGIN that the server refuses lets nothing run outside a block: DateStyle ${dateStyle}`, async () => {
+    const executed: string[] = [];
+    const backend = await startScriptedBackend(async (session) => {
+      await session.establish({ parameters: { DateStyle: dateStyle } });
+      await refuseBegin(session, executed);
+    });
+    try {
+      for (const maxQueries of [1, 2, 100]) {
+        await withConnection(async (conn) => {
+          await conn.query("outside");
+          const tx = await conn.begin();
+          const inside = ["insert 1", "insert 2", "insert 3"].map((text) => rejectionOf(tx.query(text)));
+          const nested = rejectionOf(tx.transaction((sp) => sp.query("insert 4")));
+          for (const failure of await Promise.all([...inside, nested])) {
+            assert.match(`${failure.message} ${failure.cause?.message}`, /no transactions today/);
+          }
+          await rejectionOf(tx.query("insert 5"));
+          assert.match((await rejectionOf(tx.commit())).message, /could not begin/);
+          await conn.query("outside");
+          // BEGIN and the first query are known by now, the second is not.
+          const failure = await rejectionOf(conn.transaction(async (tx) => {
+            await Promise.all([tx.query("outside"), tx.query("insert 6"), tx.query("insert 7")]);
+          }));
+          assert.equal(failure.rollbackError, undefined);
+          await conn.query("outside");
+        }, { url: backend.url, pipeline: { maxQueries } });
       }
-      if (skipping || message.type === "Sync") continue;
-      if (message.type === "Parse") {
-        texts.push(message.text);
-        if (message.text === "begin") {
-          session.send(errorResponse({ C: "25006", M: "no transactions today" }));
-          skipping = true;
-        } else session.send(parseComplete);
-      } else if (message.type === "Describe") session.send(parameterDescription([]), noData);
-      else if (message.type === "Bind") session.send(bindComplete);
-      else if (message.type === "Execute") session.send(commandComplete("INSERT 0 1"));
+      assert.deepEqual(executed, Array(9).fill("outside"));
+    } finally {
+      await backend.close();
     }
   });
-  try {
-    for (const maxQueries of [1, 2, 100]) {
-      await withConnection(async (conn) => {
-        const tx = await conn.begin();
-        const inside = ["insert 1", "insert 2", "insert 3"].map((text) => rejectionOf(tx.query(text)));
-        const nested = rejectionOf(tx.transaction((sp) => sp.query("insert 4")));
-        for (const failure of await Promise.all([...inside, nested])) {
-          assert.match(`${failure.message} ${failure.cause?.message}`, /no transactions today/);
-        }
-        await rejectionOf(tx.query("insert 5"));
-        assert.match((await rejectionOf(tx.commit())).message, /could not begin/);
-        await conn.query("outside");
-        assert.equal(
-          (await rejectionOf(conn.transaction((tx) => tx.query("insert 6")))).rollbackError,
-          undefined,
-        );
-      }, { url: backend.url, pipeline: { maxQueries } });
-    }
-    assert.deepEqual(texts.filter((text) => !["begin", "outside"].includes(text)), []);
-  } finally {
-    await backend.close();
-  }
-});
+}
 
 test("an outsider waits for an open transaction", async () => {
   await withConnection(async (conn) => {
