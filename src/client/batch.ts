@@ -1,15 +1,14 @@
 /** Several statements in one round trip. */
 
 import { copyRefused } from "../engine/failures.ts";
-import { EXTENDED, type Request, SYNC_LATER } from "../engine/request.ts";
+import { EXTENDED, type Request } from "../engine/request.ts";
 import { PipelineAbortedError } from "../errors.ts";
 import {
-  createRequest,
   execute,
+  executeBatch,
   type Executor,
   type QueryOptions,
   throwIfFailed,
-  trace,
   withSite,
 } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
@@ -38,7 +37,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   if (statements.some(({ text }) => COPY.test(text))) {
     throw withSite(copyRefused("COPY", "copyFrom() or copyTo"), site);
   }
-  const once = () => withNames(executor, () => submitBatch(executor, statements));
+  const once = () => withNames(executor, () => executeBatch(executor, statements, executor.types.objects));
   let requests = await once();
   for (let i = 0; i < requests.length; i++) {
     const settled = requests[i]!;
@@ -49,29 +48,6 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   }
   if (requests.some(({ failure }) => failure !== null)) throw withSite(batchError(requests), site);
   return requests.map((request) => resultOf(request));
-}
-
-/** Links requests under one Sync; resolves with all of them settled. */
-async function submitBatch(executor: Executor, statements: readonly Statement[]): Promise<Request[]> {
-  const settled: Promise<Request>[] = [];
-  const requests = statements.map((statement) => {
-    let request!: Request;
-    settled.push(
-      new Promise((resolve) =>
-        request = createRequest(executor, EXTENDED, statement, executor.types.objects, resolve)
-      ),
-    );
-    return request;
-  });
-  requests.forEach((request, i) => {
-    request.inBatch = true;
-    trace(request, undefined);
-    if (i === requests.length - 1) return;
-    request.next = requests[i + 1]!;
-    request.sync = SYNC_LATER;
-  });
-  executor.submit(requests[0]!);
-  return await Promise.all(settled);
 }
 
 /** Runs statements with a Sync each; resolves with what became of each. */

@@ -8,7 +8,7 @@ import type { ConnectOptions } from "../connection/options.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { DESCRIBE, type Request } from "../engine/request.ts";
 import { losesStacks } from "../transport/select.ts";
-import { IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
+import { IDLE, IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
 import { type Attachment, createRequest, type Executor, throwIfFailed } from "./executor.ts";
 import { Types } from "./types.ts";
 import {
@@ -210,6 +210,7 @@ export function createExecutor(connection: ServerConnection, types: Types): Exec
     giveUp: (request) => connection.giveUp(request),
     openStream: (request, site) => new FlushSource(connection, request, site),
     attach: () => Promise.resolve(attachTo(connection, connection)),
+    inBlock: () => connection.session.transactionStatus !== IDLE,
   };
 }
 

@@ -4,7 +4,7 @@ import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import type { TypeOverrides } from "../codecs/registry.ts";
-import { Request, type RowPlanner } from "../engine/request.ts";
+import { EXTENDED, Request, type RowPlanner, SYNC_LATER } from "../engine/request.ts";
 import { bindParameters } from "./parameters.ts";
 import type { Types } from "./types.ts";
 import type { BatchSource } from "./row_stream.ts";
@@ -24,6 +24,8 @@ export interface Executor {
   openStream(request: Request, site: Error | undefined): BatchSource;
   /** A connection for one long operation. */
   attach(): Promise<Attachment>;
+  /** Whether a request goes into a transaction block, which it would break by failing. Default: none does. */
+  inBlock?(): boolean;
 }
 
 /** A connection for one operation that takes its time. */
@@ -64,6 +66,7 @@ export function executorFor(executor: Executor, options: Pick<QueryOptions, "typ
     giveUp: (request) => executor.giveUp(request),
     openStream: (request, site) => executor.openStream(request, site),
     attach: () => executor.attach(),
+    inBlock: () => executor.inBlock?.() ?? false,
   };
 }
 
@@ -89,6 +92,31 @@ export function createRequest(
 /** Tells subscribers of `pipegres:query`, if there are any, of a request that is about to be submitted. */
 export function trace(request: Request, label: string | undefined): void {
   if (isTraced(channels.query)) chainObserver(request, traceRequest(channels.query, request, label));
+}
+
+/** Runs statements under one Sync; resolves with all of their requests settled. */
+export async function executeBatch(
+  executor: Executor,
+  statements: readonly Statement[],
+  planner: RowPlanner,
+): Promise<Request[]> {
+  const settled: Promise<Request>[] = [];
+  const requests = statements.map((statement) => {
+    let request!: Request;
+    settled.push(
+      new Promise((resolve) => request = createRequest(executor, EXTENDED, statement, planner, resolve)),
+    );
+    return request;
+  });
+  requests.forEach((request, i) => {
+    request.inBatch = true;
+    trace(request, undefined);
+    if (i === requests.length - 1) return;
+    request.next = requests[i + 1]!;
+    request.sync = SYNC_LATER;
+  });
+  executor.submit(requests[0]!);
+  return await Promise.all(settled);
 }
 
 /** Runs a statement; resolves, never rejects, with the settled request. */

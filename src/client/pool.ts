@@ -9,6 +9,7 @@ import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { fail } from "../pool/pool_errors.ts";
+import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
 import { beginsBlock } from "./begins_block.ts";
 import { attachTo, Connection, createTypes } from "./connection.ts";
@@ -197,6 +198,7 @@ class PooledConnection extends Connection {
       ...queue,
       openStream: (request, site) => new FlushSource(connection, request, site, (each) => line.submit(each)),
       attach: () => Promise.resolve(attachTo(connection, queue)),
+      inBlock: () => connection.session.transactionStatus !== IDLE,
     }, () => line.acquire());
     this.#owned = owned;
     this.#line = line;

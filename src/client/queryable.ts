@@ -157,11 +157,14 @@ export class Queryable {
    * @throws {PostgresError} of the statement that failed, which the message names
    * @throws {ValueError} when a value cannot be sent: none has run then
    */
-  batch(queries: readonly Fragment[], options?: { readonly sync?: "one" | undefined }): Promise<Result[]>;
+  batch(
+    queries: readonly Fragment[],
+    options?: BatchOptions & { readonly sync?: "one" | undefined },
+  ): Promise<Result[]>;
   /** The same with a Sync each: resolves with what became of each statement. */
   batch(
     queries: readonly Fragment[],
-    options: { readonly sync: "each" },
+    options: BatchOptions & { readonly sync: "each" },
   ): Promise<PromiseSettledResult<Result>[]>;
   batch(
     queries: readonly Fragment[],

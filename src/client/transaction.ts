@@ -131,6 +131,10 @@ export class TransactionExecutor implements Executor {
     return `pipegres_portal_${++this.#portals}`;
   }
 
+  inBlock(): boolean {
+    return true;
+  }
+
   attach(): Promise<Attachment> {
     return Promise.resolve({
       connection: this.#connection,

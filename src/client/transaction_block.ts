@@ -235,6 +235,10 @@ class SavepointExecutor implements Executor {
     return { ...await this.#outer.attach(), submit: (each) => this.submit(each) };
   }
 
+  inBlock(): boolean {
+    return true;
+  }
+
   newPortal(): string {
     return this.#outer.newPortal();
   }

@@ -6,10 +6,11 @@
 import type { TypeDescription, TypeKind } from "../codecs/registry.ts";
 import { UnknownTypeError } from "../codecs/unknown_type.ts";
 import { DESCRIBE, EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
+import { isTypeLost } from "../engine/request_writer.ts";
 import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
 import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
-import { execute, type Executor, type QueryOptions } from "./executor.ts";
+import { execute, executeBatch, type Executor, type QueryOptions } from "./executor.ts";
 import type { Statement } from "./sql.ts";
 import { createDecoder, UndecodedRow, type UnknownColumns } from "./types.ts";
 
@@ -74,8 +75,7 @@ export async function loadTypes(executor: Executor, oids: readonly number[]): Pr
 /** Learns what a name stands for; false when the server could not be asked, or knows no such type. */
 async function loadName(executor: Executor, name: string): Promise<boolean> {
   const load = async (): Promise<boolean> => {
-    const statement = { text: RESOLVE_NAME, values: [name] };
-    const request = await execute(executor, EXTENDED, statement, executor.types.plain.arrays);
+    const request = await askServer(executor, RESOLVE_NAME, name);
     const oid = request.failure === null ? (request.rows as [number | null][])[0]?.[0] : null;
     if (typeof oid !== "number") return false;
     executor.types.learnName(name, oid);
@@ -95,17 +95,30 @@ function once(executor: Executor, key: string, load: () => Promise<boolean>): Pr
   return work;
 }
 
+const SAVEPOINT = "pipegres_types";
+
+/** Asks the server. In a transaction block behind a savepoint, since the block is the user's and must not break. */
+async function askServer(executor: Executor, text: string, value: string): Promise<Request> {
+  const planner = executor.types.plain.arrays;
+  const statement = { text, values: [value] };
+  if (!executor.inBlock?.()) return await execute(executor, EXTENDED, statement, planner);
+  const control = (command: string): Statement => ({ text: `${command} ${SAVEPOINT}`, values: [] });
+  const statements = [control("savepoint"), statement, control("release savepoint")];
+  const [, request] = await executeBatch(executor, statements, planner);
+  if (request!.failure !== null) {
+    await executeBatch(executor, [control("rollback to savepoint"), control("release savepoint")], planner);
+  }
+  return request!;
+}
+
 async function lookUp(executor: Executor, oids: readonly number[]): Promise<boolean> {
   const { types } = executor;
-  // How values are represented elsewhere has no part in it.
-  const plain = types.plain;
   let wanted = oids.filter((oid) => types.isUnknown(oid));
   const descriptions: TypeDescription[] = [];
   const asked = new Set<number>();
   for (let round = 0; wanted.length > 0 && round < MOST_ROUNDS; round++) {
     // Given as text the array needs no description, and the look-up one round trip.
-    const statement = { text: LOOK_UP, values: [`{${wanted.join()}}`] };
-    const request = await execute(executor, EXTENDED, statement, plain.arrays);
+    const request = await askServer(executor, LOOK_UP, `{${wanted.join()}}`);
     if (request.failure !== null) return false;
     const found = (request.rows as TypeRow[]).map(describeType);
     for (const oid of wanted) asked.add(oid);
@@ -172,14 +185,24 @@ export async function withNames<R>(executor: Executor, run: () => Promise<R>): P
   }
 }
 
-/** Types that this session has altered are looked up anew. */
-export function noteTag(executor: Executor, { tag }: { readonly tag: string }): void {
-  if (/^(?:ALTER|DROP|CREATE) /.test(tag)) executor.types.forgetAltered();
+/** Types that this session has altered are looked up anew, and names where their meaning may have changed. */
+export function noteTag({ types }: Executor, { tag }: { readonly tag: string }): void {
+  if (!CHANGES.test(tag)) return;
+  types.forgetNames();
+  if (tag.startsWith("ALTER")) types.forgetAltered();
+}
+
+const CHANGES = /^(?:ALTER|CREATE|DROP|SET|RESET|DISCARD|ROLLBACK)\b/;
+
+/** Whether a type was declared that the database does not have any more: nothing ran. */
+function isStale({ serverError, parameters }: Request): boolean {
+  return serverError !== null && parameters.declaredTypes.length > 0 && isTypeLost(serverError["M"]);
 }
 
 /** Whether {@linkcode mend} may have something to do. */
 export function needsMending(executor: Executor, request: Request): boolean {
-  return request.failure === null ? executor.types.concerns(request) : request.serverError === null;
+  if (request.failure === null) return executor.types.concerns(request);
+  return request.serverError === null || isStale(request);
 }
 
 /**
@@ -194,6 +217,10 @@ export async function mend(
   again: () => Promise<Request>,
 ): Promise<Request> {
   let settled = request;
+  // In a block the server does nothing more; what names stand for is looked up again in any case.
+  if (isStale(request) && executor.types.forgetNames() && !executor.inBlock?.()) {
+    settled = await withNames(executor, again);
+  }
   for (let round = 0; settled.failure !== null && !settled.aborted && round < MOST_ROUNDS; round++) {
     const error = settled.failure();
     // Nothing was executed: after the look-up it may be.

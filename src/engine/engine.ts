@@ -598,7 +598,7 @@ export class Engine {
     this.#culprit = request;
     request.serverError = fields;
     request.fail(() => new PostgresError(fields, request.text));
-    this.#writer.noteLostStatement(request, fields["C"]);
+    this.#writer.noteLostStatement(request, fields);
     const held = this.#writer.held;
     if (held === null || !precedes(request, held)) {
       if (request.kind === STREAM && !request.segmentEnd) {

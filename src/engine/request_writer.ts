@@ -5,6 +5,7 @@
  * that back.
  */
 
+import type { ResponseFields } from "../errors.ts";
 import * as frontend from "../wire/frontend.ts";
 import * as types from "../wire/message_types.ts";
 import type { Writer } from "../wire/writer.ts";
@@ -15,6 +16,11 @@ import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
 /** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
 const EXECUTE_ALL: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0);
 const EXECUTE_ALL_SYNC: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 0, 0, 4);
+
+/** What the server says where a statement was made with the OID of a type that is no more; never translated. */
+export function isTypeLost(message: string | undefined): boolean {
+  return message?.startsWith("cache lookup failed for type ") ?? false;
+}
 
 /** The frontend's half of the engine. */
 export class RequestWriter {
@@ -249,9 +255,13 @@ export class RequestWriter {
     request.closing = null;
   }
 
-  /** 26000, 0A000 before BindComplete: the statement is gone, or its rows have changed. Nothing ran. */
-  noteLostStatement(request: Request, code: string | undefined): void {
-    if (code !== "26000" && code !== "0A000") return;
+  /**
+   * 26000, 0A000, or XX000 for a type that was dropped, before BindComplete: the statement is gone, or its rows have
+   * changed. Nothing ran.
+   */
+  noteLostStatement(request: Request, { C: code, M: message }: ResponseFields): void {
+    const isStale = code === "26000" || code === "0A000" || (code === "XX000" && isTypeLost(message));
+    if (!isStale) return;
     if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
     request.lostStatement = true;
     this.#statements.forget(request.statement!);

@@ -108,8 +108,8 @@ test("a style that is set meanwhile is noticed, and never leads to a wrong date"
     assert.equal(sql2.rows[0]!.d, "2026-08-05");
     // The order within one script is not told: the text is refused, not guessed.
     await assert.rejects(conn.exec("set datestyle = 'SQL, DMY'; select date '2026-08-05' as d"), ValueError);
-    const [{ rows: [row] }] = await conn.exec<{ d: string }>("select date '2026-08-05' as d") as [never];
-    assert.equal((row as { d: string }).d, "2026-08-05");
+    const [result] = await conn.exec<{ d: string }>("select date '2026-08-05' as d");
+    assert.equal(result!.rows[0]!.d, "2026-08-05");
     await conn.exec("set datestyle = 'ISO'");
     const outcome = await conn.batch([sql`set datestyle = 'SQL, DMY'`, sql`select date '2026-08-05' as d`])
       .catch((error) => error);
