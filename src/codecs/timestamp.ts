@@ -45,6 +45,11 @@ export function createTimestampCodec(name: string, order?: DateOrder): Codec<Dat
 const FIRST_MILLISECOND = -210_866_803_200_000;
 
 function encodeTimestamp(value: unknown, writer: Writer): boolean {
+  if (value === Infinity || value === -Infinity) {
+    writer.int32(value > 0 ? 0x7fff_ffff : -0x8000_0000);
+    writer.int32(value > 0 ? 0xffff_ffff : 0);
+    return true;
+  }
   const milliseconds = value instanceof Date ? value.getTime() : NaN;
   // Whatever the server has to refuse is refused in its own words, as text.
   if (!(milliseconds >= FIRST_MILLISECOND)) return false;
