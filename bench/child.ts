@@ -110,23 +110,26 @@ async function reply(request: Request): Promise<Reply> {
   }
 }
 
-/** Requests from standard input; its end is the end of the runner, and ours. */
-async function serve(): Promise<void> {
+/** Requests from standard input, one after the other; its end is the end of the runner, and at once ours. */
+function serve(): void {
   // Standard output is the runner's: what a driver prints must not get in between.
   console.log = console.info = console.error;
   let rest = "";
+  let answered: Promise<unknown> = Promise.resolve();
   const decoder = new TextDecoder();
-  for await (const chunk of process.stdin) {
-    rest += decoder.decode(chunk as Uint8Array, { stream: true });
+  process.stdin.on("data", (chunk: Uint8Array) => {
+    rest += decoder.decode(chunk, { stream: true });
     for (let end = rest.indexOf("\n"); end >= 0; end = rest.indexOf("\n")) {
       const line = rest.slice(0, end);
       rest = rest.slice(end + 1);
-      process.stdout.write(`${JSON.stringify(await reply(JSON.parse(line) as Request))}\n`);
+      answered = answered.then(async () => {
+        process.stdout.write(`${JSON.stringify(await reply(JSON.parse(line) as Request))}\n`);
+      });
     }
-  }
-  process.exit(0);
+  });
+  process.stdin.on("end", () => process.exit(0));
 }
 
 process.on("SIGINT", () => process.exit(130));
 process.on("unhandledRejection", (reason) => console.error("unhandled rejection:", reason));
-await serve();
+serve();

@@ -142,17 +142,26 @@ function sessionOf(client: PgClient, target: Target): Session {
           await listener.query(`unlisten ${channel}`);
         };
       }),
-    close: () => client.end(),
+    async close() {
+      const key = keyOf(target);
+      await kept.get(key)?.end();
+      kept.delete(key);
+      await client.end();
+    },
   };
   return session;
 }
 
 const kept: Map<string, PgClient> = new Map();
 
+function keyOf({ host, port }: Target): string {
+  return `${host}:${port}`;
+}
+
 /** A client without pipelining, opened once for each server. */
 async function withClient<T>(target: Target, use: (client: PgClient) => Promise<T>): Promise<T> {
   const { Client } = await load();
-  const key = `${target.host}:${target.port}`;
+  const key = keyOf(target);
   let client = kept.get(key);
   if (client === undefined) {
     client = new Client(optionsOf(target));

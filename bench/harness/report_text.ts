@@ -49,8 +49,10 @@ function marksSection(results: Results, prefix: string = ""): string[] {
 function howSection(results: Results): string[] {
   const { rounds, window, control, driftLimit, seed } = results;
   const drift = control === null
-    ? "was not completed"
-    : `was off by ${percent(driftOf(control))} (${control.what}; allowed ${percent(driftLimit)})`;
+    ? "the run was broken off before the first measurement was repeated"
+    : `the first measurement was repeated as the last and was off by ${
+      percent(driftOf(control))
+    } (${control.what}; allowed ${percent(driftLimit)})`;
   return [
     "## How to read this, and how to repeat it",
     `\`\`\`sh
@@ -64,7 +66,7 @@ npx -y deno@2 task bench:report     # this file
     `shuffled order. Operations are timed by mitata. *CPU* is the user and system time of the client process per ` +
     `operation: what a driver costs the machine that runs it. *Wall* times include the server.`,
     `Ratios are medians of the rounds' ratios with a 95 % bootstrap interval (seed ${seed}). **Above 1 the driver needs ` +
-    `more than ours.** The first measurement was repeated as the last; it ${drift}. *floor* is no driver: the ` +
+    `more than ours.** As a check, ${drift}. *floor* is no driver: the ` +
     `runtime's bare socket that sends the same bytes as ours and counts the replies.`,
   ];
 }
