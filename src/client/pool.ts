@@ -3,12 +3,13 @@
 import { LeaseLine } from "../connection/lease.ts";
 import { resolveTarget } from "../connection/open.ts";
 import type { ConnectOptions } from "../connection/options.ts";
+import { mergeOptions } from "../connection/settings.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
-import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { fail } from "../pool/pool_errors.ts";
+import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
 import { beginsBlock } from "./begins_block.ts";
@@ -247,6 +248,8 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     onConnect,
     ...overrides
   } = { ...ofTarget, ...definedOf(options) };
+  // What is misspelt shows at once, not at the first query.
+  mergeOptions(overrides);
   checkWhole("max", max, 1);
   checkWhole("minIdle", minIdle, 0);
   for (const [name, value] of Object.entries({ idleTimeout, maxLifetime, acquireTimeout, maxWaiters })) {

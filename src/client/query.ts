@@ -60,13 +60,16 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   /** Runs the query; resolves with its rows as objects keyed by column name. */
   then<A = T[], B = never>(
     onFulfilled?: ((rows: T[]) => A | PromiseLike<A>) | null,
-    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+    // deno-lint-ignore no-explicit-any -- as Promise has it
+    onRejected?: ((reason: any) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.#rows().then(onFulfilled, onRejected);
   }
 
   /** Runs the query; see `Promise.prototype.catch`. */
-  catch<B = never>(onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null): Promise<T[] | B> {
+  catch<B = never>( // deno-lint-ignore no-explicit-any -- as Promise has it
+    onRejected?: ((reason: any) => B | PromiseLike<B>) | null,
+  ): Promise<T[] | B> {
     return this.#rows().catch(onRejected);
   }
 
