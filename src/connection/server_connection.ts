@@ -12,6 +12,7 @@ import type { Request } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
 import type { Transport } from "../transport/transport.ts";
+import { unrefTimer } from "../transport/timers.ts";
 import type { Notification } from "../wire/backend.ts";
 import { Framer } from "../wire/framer.ts";
 import { writeTerminate } from "../wire/frontend.ts";
@@ -158,6 +159,8 @@ export class ServerConnection {
         )
       );
     }, this.#options.queryTimeout + GRACE);
+    // While something is under way the socket keeps the process alive.
+    if (this.#watchdog !== undefined) unrefTimer(this.#watchdog);
   }
 
   /** Asks for the next batch of a stream that is suspended. */
