@@ -1,6 +1,6 @@
 /** Notifications as users receive them: an async iterator, or a callback. */
 
-import { ValueError } from "../errors.ts";
+import { PipegresError, ValueError } from "../errors.ts";
 import type { Listener, NotificationEvent, NotificationHub } from "../pool/notification_hub.ts";
 
 export type { NotificationEvent };
@@ -27,42 +27,33 @@ export function checkChannel(channel: string): void {
 /** Listening to one channel; ends with `return`, at the end of a loop, by its signal, or by disposal. */
 export class NotificationStream
   implements AsyncIterableIterator<NotificationEvent, undefined, undefined>, AsyncDisposable {
-  readonly #hub: NotificationHub;
-  readonly #channel: string;
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort: () => void = () => this.#end({ error: this.#signal!.reason });
-  readonly #listener: Listener = {
-    onEvent: (event) => {
-      this.#events.push(event);
-      this.#waiting.shift()?.();
-    },
-    onEnd: (error) => this.#end(error === undefined ? {} : { error }),
-  };
+  readonly #listening: Listening;
   #events: NotificationEvent[] = [];
   #waiting: (() => void)[] = [];
   #ended: { readonly error?: unknown } | undefined = undefined;
-  /** Resolves when the server listens. */
-  readonly #listening: Promise<void>;
 
   /** Use `listen()` of a connection or a pool. */
   constructor(hub: NotificationHub, channel: string, signal: AbortSignal | undefined) {
-    checkChannel(channel);
-    this.#hub = hub;
-    this.#channel = channel;
-    this.#signal = signal;
-    if (signal?.aborted) {
-      this.#ended = { error: signal.reason };
-      this.#listening = Promise.resolve();
-      return;
-    }
-    signal?.addEventListener("abort", this.#onAbort, { once: true });
-    this.#listening = hub.listen(channel, this.#listener);
-    this.#listening.catch((error) => this.#end({ error }));
+    this.#listening = new Listening(hub, channel, signal, {
+      onEvent: (event) => {
+        this.#events.push(event);
+        this.#waiting.shift()?.();
+      },
+      onEnd: (error) => {
+        this.#ended ??= error === undefined ? {} : { error };
+        const waiting = this.#waiting;
+        this.#waiting = [];
+        for (const wake of waiting) wake();
+      },
+    });
   }
 
-  /** Resolves when the server has begun to listen: what is notified from then on arrives. */
+  /**
+   * Resolves when the server has begun to listen: what is notified from then on arrives. Rejects when it does not, or
+   * listening ends before.
+   */
   get listening(): Promise<void> {
-    return this.#listening;
+    return this.#listening.started;
   }
 
   /** The next event. */
@@ -73,7 +64,7 @@ export class NotificationStream
       const ended = this.#ended;
       if (ended !== undefined) {
         this.#ended = {};
-        if ("error" in ended && ended.error !== undefined) throw ended.error;
+        if ("error" in ended) throw ended.error;
         return { done: true, value: undefined };
       }
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
@@ -82,8 +73,9 @@ export class NotificationStream
 
   /** Listens no more. */
   return(): Promise<IteratorResult<NotificationEvent, undefined>> {
+    this.#listening.end(undefined);
     this.#events = [];
-    this.#end({});
+    this.#ended = {};
     return Promise.resolve({ done: true, value: undefined });
   }
 
@@ -96,15 +88,48 @@ export class NotificationStream
   async [Symbol.asyncDispose](): Promise<void> {
     await this.return();
   }
+}
 
-  #end(ended: { readonly error?: unknown }): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = ended;
+/** One who listens to a channel, from the call of `listen` to the end, whatever that is. */
+class Listening {
+  readonly #hub: NotificationHub;
+  readonly #channel: string;
+  readonly #signal: AbortSignal | undefined;
+  readonly #target: Listener;
+  readonly #onAbort: () => void = () => this.end({ error: this.#signal!.reason });
+  readonly #listener: Listener = {
+    onEvent: (event) => this.#target.onEvent(event),
+    onEnd: (error) => this.end(error === undefined ? undefined : { error }),
+  };
+  #over: boolean = false;
+  #refuse: (error: unknown) => void = () => {};
+  /** Resolves when the server listens. */
+  readonly started: Promise<void>;
+
+  constructor(hub: NotificationHub, channel: string, signal: AbortSignal | undefined, target: Listener) {
+    checkChannel(channel);
+    this.#hub = hub;
+    this.#channel = channel;
+    this.#signal = signal;
+    this.#target = target;
+    this.started = new Promise((resolve, reject) => {
+      this.#refuse = reject;
+      if (signal?.aborted) return this.#onAbort();
+      signal?.addEventListener("abort", this.#onAbort, { once: true });
+      hub.listen(channel, this.#listener).then(resolve, (error) => this.end({ error }));
+    });
+    // The iterator tells of it too; nobody has to look here.
+    this.started.catch(() => {});
+  }
+
+  /** Listens no more. Idempotent. */
+  end(reason: { readonly error: unknown } | undefined): void {
+    if (this.#over) return;
+    this.#over = true;
     this.#signal?.removeEventListener("abort", this.#onAbort);
     this.#hub.unlisten(this.#channel, this.#listener);
-    const waiting = this.#waiting;
-    this.#waiting = [];
-    for (const wake of waiting) wake();
+    this.#refuse(reason === undefined ? new PipegresError("Listening was ended") : reason.error);
+    this.#target.onEnd(reason?.error);
   }
 }
 
@@ -112,23 +137,38 @@ export class NotificationStream
 export interface Subscription extends AsyncDisposable {
   /** Listens no more. */
   close(): Promise<void>;
+  /**
+   * Resolves when nothing more will come: with `undefined` after `close`, or with what ended it (the signal's reason; on
+   * a connection, its loss).
+   */
+  readonly ended: Promise<unknown>;
 }
 
-/** Calls back for each event until it is closed or aborted. */
-export async function subscribe(
-  stream: NotificationStream,
+/** Calls back for each event until it is closed or aborted. What the callback throws is ignored: it must not throw. */
+async function subscribe(
+  hub: NotificationHub,
+  channel: string,
   callback: (event: NotificationEvent) => void,
+  signal: AbortSignal | undefined,
 ): Promise<Subscription> {
-  await stream.listening;
-  const pump = async () => {
-    for await (const event of stream) callback(event);
+  let tellEnd: (error: unknown) => void = () => {};
+  const ended = new Promise<unknown>((resolve) => tellEnd = resolve);
+  const listening = new Listening(hub, channel, signal, {
+    onEvent(event): void {
+      try {
+        callback(event);
+      } catch {
+        // The other listeners of the connection are not to suffer from it.
+      }
+    },
+    onEnd: (error) => tellEnd(error),
+  });
+  await listening.started;
+  const close = () => {
+    listening.end(undefined);
+    return Promise.resolve();
   };
-  // An end by abort or by a lost connection is no unhandled rejection; the iterator tells of it.
-  pump().catch(() => {});
-  const close = async () => {
-    await stream.return();
-  };
-  return { close, [Symbol.asyncDispose]: close };
+  return { close, ended, [Symbol.asyncDispose]: close };
 }
 
 /** Milliseconds between two probes of a connection that listens. */
@@ -142,6 +182,7 @@ export function listenOn(
 ): NotificationStream | Promise<Subscription> {
   const callback = typeof args[0] === "function" ? args[0] as (event: NotificationEvent) => void : undefined;
   const options = (callback === undefined ? args[0] : args[1]) as { signal?: AbortSignal } | undefined;
-  const stream = new NotificationStream(hub, channel, options?.signal);
-  return callback === undefined ? stream : subscribe(stream, callback);
+  return callback === undefined
+    ? new NotificationStream(hub, channel, options?.signal)
+    : subscribe(hub, channel, callback, options?.signal);
 }

@@ -47,6 +47,11 @@ export interface PoolOptions extends ConnectOptions {
    * Default: no limit.
    */
   readonly maxWaiters?: number | undefined;
+  /**
+   * Milliseconds between two questions to a silent connection that listens, whether it is still there; it has as long to
+   * answer, 10_000 at most, or is replaced. 0: none. Default 30_000.
+   */
+  readonly listenProbeInterval?: number | undefined;
   /** Whether the process may end while all connections are idle. Default `false`. */
   readonly allowExitOnIdle?: boolean | undefined;
   /**
@@ -66,14 +71,14 @@ export class Pool extends Queryable implements AsyncDisposable {
   readonly #hub: NotificationHub;
 
   /** Not for use from outside: see {@linkcode createPool}. */
-  constructor(pool: ConnectionPool, executor: Executor) {
+  constructor(pool: ConnectionPool, executor: Executor, probeInterval: number) {
     super(executor);
     this.#pool = pool;
     this.#executor = executor;
     this.#hub = new NotificationHub({
       open: (signal) => pool.openOutside(signal),
       owned: true,
-      probeInterval: PROBE_INTERVAL,
+      probeInterval,
     });
   }
 
@@ -244,6 +249,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     maxLifetime = 3_600_000,
     acquireTimeout = 10_000,
     maxWaiters = Infinity,
+    listenProbeInterval = PROBE_INTERVAL,
     allowExitOnIdle = false,
     onConnect,
     ...overrides
@@ -252,7 +258,8 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
   mergeOptions(overrides);
   checkWhole("max", max, 1);
   checkWhole("minIdle", minIdle, 0);
-  for (const [name, value] of Object.entries({ idleTimeout, maxLifetime, acquireTimeout, maxWaiters })) {
+  const limits = { idleTimeout, maxLifetime, acquireTimeout, maxWaiters, listenProbeInterval };
+  for (const [name, value] of Object.entries(limits)) {
     if (!(value >= 0)) throw new ConfigurationError(`Cannot use ${name} ${value}: wanted a number from 0 on`);
   }
   const types = createTypes(overrides);
@@ -287,14 +294,10 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     openStream: (request, site) => new PooledSource(pool, request, site),
     attach: async () => {
       const { connection, lease } = await pool.acquire();
-      return {
-        connection,
-        submit: (each) => lease.submit(each),
-        giveUp: (each) => connection.giveUp(each),
-        release: () => lease.release(),
-      };
+      const giveUp = (request: Request) => connection.giveUp(request);
+      return { connection, submit: (each) => lease.submit(each), giveUp, release: () => lease.release() };
     },
-  });
+  }, listenProbeInterval);
 }
 
 function submitShared(pool: ConnectionPool, request: Request): void {

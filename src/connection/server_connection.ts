@@ -8,7 +8,7 @@
 
 import { Engine, type EngineEvents } from "../engine/engine.ts";
 import { CLOSE_TARGET, COPY_IN, SUSPENDED } from "../engine/phase.ts";
-import type { Request } from "../engine/request.ts";
+import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
 import type { Transport } from "../transport/transport.ts";
@@ -135,6 +135,33 @@ export class ServerConnection {
   acquire(): Promise<Lease> {
     if (this.#closing) return Promise.reject(closedError());
     return this.#line.acquire();
+  }
+
+  /**
+   * Finds out whether a silent server is still there: one that says nothing at all is lost. Does nothing while it has
+   * work, which tells as well. Resolves when that is known; never rejects.
+   *
+   * @param timeout milliseconds that the server has
+   */
+  async probe(timeout: number): Promise<void> {
+    if (this.closed || !this.#engine!.idle || !this.#reading) return;
+    this.#heard = false;
+    let timer: ReturnType<typeof setTimeout> | undefined = undefined;
+    await new Promise<void>((resolve) => {
+      timer = setTimeout(() => {
+        resolve();
+        if (this.#heard || this.closed) return;
+        this.destroy((sent) =>
+          new ConnectionError(`Connection lost: the server gave no sign of life within ${timeout} ms`, {
+            code: "CONNECTION_LOST",
+            sent,
+          })
+        );
+      }, timeout);
+      // An empty query may stand anywhere, inside a transaction as well: it does not wait for who owns the connection.
+      this.#submit(new Request(SIMPLE, "", NO_PARAMETERS, NO_ROWS, () => resolve()));
+    });
+    clearTimeout(timer);
   }
 
   #submit(request: Request): void {
@@ -419,6 +446,9 @@ export class ServerConnection {
     this.#transport.close();
   }
 }
+
+/** Rows that do not come. */
+const NO_ROWS = { plan: () => () => undefined, formats: () => [] } as const;
 
 function cancelUnanswered(sent: boolean | "unknown"): Error {
   return new ConnectionError(`Connection given up: a cancel was not answered within ${CANCEL_TIMEOUT} ms`, {

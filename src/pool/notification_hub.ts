@@ -5,6 +5,7 @@
  */
 
 import type { ServerConnection } from "../connection/server_connection.ts";
+import { startTimer } from "../connection/timer.ts";
 import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import { ConnectionError } from "../errors.ts";
 import { unrefTimer } from "../transport/timers.ts";
@@ -35,7 +36,7 @@ export interface HubOptions {
   readonly open: (signal: AbortSignal) => Promise<ServerConnection>;
   /** Whether the connection is the hub's own: opened again when it is lost, closed when nobody listens. */
   readonly owned: boolean;
-  /** How often a silent connection is asked whether it is still there. */
+  /** How often a silent connection is asked whether it is still there; 0: never. */
   readonly probeInterval: number;
   /** Writes on a connection that is not the hub's own. Default: as everybody does. */
   readonly submit?: (request: Request) => void;
@@ -48,12 +49,20 @@ const PROBE_TIMEOUT = 10_000;
 /** Rows that nobody looks at. */
 const UNREAD = { plan: () => () => undefined, formats: () => [] } as const;
 
+/** A channel that somebody listens to, and whether the server does already. */
+interface Channel {
+  readonly listeners: Set<Listener>;
+  /** Resolves when the server has taken LISTEN; rejects when it does not. */
+  listening: Promise<void>;
+}
+
 /** The channels of a pool, or of a connection. */
 export class NotificationHub {
   readonly #options: HubOptions;
-  readonly #channels: Map<string, Set<Listener>> = new Map();
+  readonly #channels: Map<string, Channel> = new Map();
   readonly #closing: AbortController = new AbortController();
   #connection: ServerConnection | undefined = undefined;
+  /** The attempt to connect that is under way, for the first time or again: there is one at most. */
   #opening: Promise<void> | undefined = undefined;
   #probe: ReturnType<typeof setTimeout> | undefined = undefined;
   /** Takes back what was hooked into the connection. */
@@ -66,38 +75,55 @@ export class NotificationHub {
   }
 
   /**
-   * Listens to a channel; resolves when the server has taken it.
+   * Listens to a channel; resolves when the server has taken it. While a connection that was lost is opened again, that
+   * may take long.
    *
-   * @param channel its name as it is, quoted here
+   * @param name the channel's name as it is, quoted here
    * @throws what the first attempt to connect, or LISTEN, fails with
    */
-  async listen(channel: string, listener: Listener): Promise<void> {
+  async listen(name: string, listener: Listener): Promise<void> {
     if (this.#closing.signal.aborted) throw hubClosed();
-    const listeners = this.#channels.get(channel);
-    if (listeners !== undefined) {
-      listeners.add(listener);
-      await this.#opening;
-      return;
+    let channel = this.#channels.get(name);
+    if (channel === undefined) {
+      channel = { listeners: new Set(), listening: Promise.resolve() };
+      this.#channels.set(name, channel);
+      channel.listening = this.#listen(name);
     }
-    this.#channels.set(channel, new Set([listener]));
+    channel.listeners.add(listener);
     try {
-      if (this.#connection !== undefined) await this.#run(this.#connection, `listen ${quote(channel)}`);
-      else await (this.#opening ??= this.#open());
+      await channel.listening;
     } catch (error) {
-      this.#channels.delete(channel);
+      this.#drop(name, channel);
+      throw error;
+    }
+  }
+
+  async #listen(name: string): Promise<void> {
+    const connection = this.#connection;
+    if (connection === undefined) return await (this.#opening ??= this.#openFirst());
+    try {
+      await this.#run(connection, `listen ${quote(name)}`);
+    } catch (error) {
+      // Lost meanwhile: the next connection listens to it.
+      if (this.#connection !== connection && this.#opening !== undefined) return await this.#opening;
       throw error;
     }
   }
 
   /** Listens no more. */
-  unlisten(channel: string, listener: Listener): void {
-    const listeners = this.#channels.get(channel);
-    if (listeners === undefined || !listeners.delete(listener) || listeners.size > 0) return;
-    this.#channels.delete(channel);
-    if (this.#channels.size === 0) return this.#disconnect(channel);
+  unlisten(name: string, listener: Listener): void {
+    const channel = this.#channels.get(name);
+    if (channel === undefined || !channel.listeners.delete(listener) || channel.listeners.size > 0) return;
+    this.#drop(name, channel);
+  }
+
+  #drop(name: string, channel: Channel): void {
+    if (this.#channels.get(name) !== channel) return;
+    this.#channels.delete(name);
+    if (this.#channels.size === 0) return this.#disconnect(name);
     // Should it fail, the connection is lost, and the next one does not listen to it.
     if (this.#connection !== undefined) {
-      this.#run(this.#connection, `unlisten ${quote(channel)}`).catch(ignore);
+      this.#run(this.#connection, `unlisten ${quote(name)}`).catch(ignore);
     }
   }
 
@@ -110,37 +136,48 @@ export class NotificationHub {
     this.#disconnect(undefined);
   }
 
-  #disconnect(channel: string | undefined): void {
-    clearTimeout(this.#probe);
+  #disconnect(name: string | undefined): void {
+    // Nobody waits for a connection any more.
+    this.#wake?.();
     const connection = this.#connection;
     if (connection === undefined) return;
     if (this.#options.owned) {
+      clearTimeout(this.#probe);
       this.#connection = undefined;
       connection.close(0);
-    } else if (channel === undefined) this.#unhook();
-    else this.#run(connection, `unlisten ${quote(channel)}`).catch(ignore);
+    } else if (name === undefined) {
+      clearTimeout(this.#probe);
+      this.#unhook();
+    } else this.#run(connection, `unlisten ${quote(name)}`).catch(ignore);
+  }
+
+  async #openFirst(): Promise<void> {
+    try {
+      await this.#open();
+    } catch (error) {
+      this.#opening = undefined;
+      throw error;
+    }
   }
 
   /** Connects and listens to every channel. */
   async #open(): Promise<void> {
+    const connection = await this.#options.open(this.#closing.signal);
     try {
-      const connection = await this.#options.open(this.#closing.signal);
-      try {
-        // Again for those who come meanwhile.
-        const done = new Set<string>();
-        for (let missing = [...this.#channels.keys()]; missing.length > 0;) {
-          await this.#run(connection, missing.map((each) => `listen ${quote(each)}`).join(";"));
-          for (const each of missing) done.add(each);
-          missing = [...this.#channels.keys()].filter((each) => !done.has(each));
-        }
-        this.#use(connection);
-      } catch (error) {
-        if (this.#options.owned) connection.close(0);
-        throw error;
+      // Again for those who come meanwhile.
+      const done = new Set<string>();
+      for (let missing = [...this.#channels.keys()]; missing.length > 0;) {
+        await this.#run(connection, missing.map((each) => `listen ${quote(each)}`).join(";"));
+        for (const each of missing) done.add(each);
+        missing = [...this.#channels.keys()].filter((each) => !done.has(each));
       }
-    } finally {
-      this.#opening = undefined;
+    } catch (error) {
+      if (this.#options.owned) connection.close(0);
+      throw error;
     }
+    // Who comes from here on finds the connection, or opens the next one.
+    this.#opening = undefined;
+    this.#use(connection);
   }
 
   #use(connection: ServerConnection): void {
@@ -171,25 +208,40 @@ export class NotificationHub {
     this.#connection = undefined;
     clearTimeout(this.#probe);
     if (this.#closing.signal.aborted || this.#channels.size === 0) return;
-    if (this.#options.owned) this.#reopen();
-    else this.#end(new ConnectionError("Connection lost: notifications end", { code: "CONNECTION_LOST" }));
+    if (this.#options.owned) {
+      this.#opening = this.#reopen();
+      // Whoever waits for it is told by it as well.
+      this.#opening.catch(ignore);
+    } else this.#end(new ConnectionError("Connection lost: notifications end", { code: "CONNECTION_LOST" }));
   }
 
   /** Connects again, however long it takes, as long as somebody listens. */
   async #reopen(): Promise<void> {
-    const known = [...this.#channels.keys()];
+    const missed = [...this.#channels].map(([name, { listeners }]) => ({ name, listeners: [...listeners] }));
     for (let pause = FIRST_PAUSE;; pause = Math.min(pause * 2, LONGEST_PAUSE)) {
       try {
-        // Somebody who came during the pause may have connected.
-        if (this.#connection === undefined) await (this.#opening ??= this.#open());
+        await this.#open();
         break;
       } catch {
         // The server is away, or will not have us for the moment.
       }
-      await this.#pause(pause * (0.5 + Math.random() / 2));
-      if (this.#closing.signal.aborted || this.#channels.size === 0) return;
+      if (this.#isWanted) await this.#pause(pause * (0.5 + Math.random() / 2));
+      if (this.#isWanted) continue;
+      this.#opening = undefined;
+      throw hubClosed();
     }
-    for (const channel of known) this.#tell(channel, { type: "gap", channel });
+    // Only those who listened before have missed anything.
+    for (const { name, listeners } of missed) {
+      for (const listener of listeners) {
+        if (this.#channels.get(name)?.listeners.has(listener)) {
+          listener.onEvent({ type: "gap", channel: name });
+        }
+      }
+    }
+  }
+
+  get #isWanted(): boolean {
+    return !this.#closing.signal.aborted && this.#channels.size > 0;
   }
 
   #pause(milliseconds: number): Promise<void> {
@@ -204,15 +256,15 @@ export class NotificationHub {
 
   /** A connection can die without a word: a silent one is asked. */
   #scheduleProbe(): void {
-    this.#probe = setTimeout(async () => {
+    const { probeInterval } = this.#options;
+    if (probeInterval === 0) return;
+    this.#probe = startTimer(async () => {
       const connection = this.#connection;
       if (connection === undefined) return;
-      const limit = setTimeout(() => connection.destroy(() => hubClosed()), PROBE_TIMEOUT);
-      await this.#run(connection, "").catch(ignore);
-      clearTimeout(limit);
+      await connection.probe(Math.min(PROBE_TIMEOUT, probeInterval));
       if (this.#connection === connection) this.#scheduleProbe();
-    }, this.#options.probeInterval);
-    unrefTimer(this.#probe);
+    }, probeInterval);
+    if (this.#probe !== undefined) unrefTimer(this.#probe);
   }
 
   /** Runs a script on the connection, for its effect. */
@@ -224,14 +276,16 @@ export class NotificationHub {
     if (request.failure !== null) throw request.failure();
   }
 
-  #tell(channel: string, event: NotificationEvent): void {
-    for (const listener of [...this.#channels.get(channel) ?? []]) listener.onEvent(event);
+  #tell(name: string, event: NotificationEvent): void {
+    const channel = this.#channels.get(name);
+    if (channel === undefined) return;
+    for (const listener of [...channel.listeners]) listener.onEvent(event);
   }
 
   #end(error: unknown): void {
     const channels = [...this.#channels.values()];
     this.#channels.clear();
-    for (const listeners of channels) for (const listener of listeners) listener.onEnd(error);
+    for (const { listeners } of channels) for (const listener of [...listeners]) listener.onEnd(error);
   }
 }
 
