@@ -17,7 +17,11 @@ export async function lookup(host: string, port: number): Promise<readonly strin
     return addresses.size === 0 ? [host] : [...addresses];
   } catch (error) {
     // Deno's permissions are by name.
-    if ((error as Error).name === "NotCapable" || (error as Error).name === "PermissionDenied") return [host];
+    if (isForbidden(error as { readonly code?: unknown; readonly name?: unknown })) return [host];
     throw connectError({ host, port }, error);
   }
+}
+
+function isForbidden({ code, name }: { readonly code?: unknown; readonly name?: unknown }): boolean {
+  return code === "EPERM" || code === "EACCES" || name === "NotCapable" || name === "PermissionDenied";
 }

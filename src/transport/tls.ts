@@ -21,6 +21,9 @@ import type { TlsCredentials, TlsOptions, TlsTransport, Transport } from "./tran
 /** Milliseconds for the peer to take what was written before a close. */
 const FAREWELL = 1_000;
 
+const HIGH_WATER_MARK = 262_144;
+const LOW_WATER_MARK = 65_536;
+
 /**
  * Starts TLS, as the client. The transport must have no handler; it belongs to the new one from now on.
  *
@@ -36,15 +39,13 @@ export function startTls(
   return new Promise((resolve, reject) => {
     let secured: tls.TLSSocket;
     let raw: Duplex | undefined;
+    let stream: TransportStream | undefined;
     try {
       signal?.throwIfAborted();
       const secureContext = contextOf(options.credentials);
       raw = (transport as { takeSocket?: () => Duplex | undefined }).takeSocket?.();
-      secured = tls.connect({
-        socket: raw ?? new TransportStream(transport),
-        secureContext,
-        ...terms(options),
-      });
+      if (raw === undefined) stream = new TransportStream(transport);
+      secured = tls.connect({ socket: raw ?? stream!, secureContext, ...terms(options) });
     } catch (error) {
       raw?.destroy();
       transport.close();
@@ -64,7 +65,7 @@ export function startTls(
     secured.on("close", onClose);
     secured.once("secureConnect", () => {
       signal?.removeEventListener("abort", onAbort);
-      const made = new NodeTlsTransport(secured, raw === undefined ? transport : undefined);
+      const made = new NodeTlsTransport(secured, stream);
       secured.off("error", onError);
       secured.off("close", onClose);
       resolve(made);
@@ -147,11 +148,12 @@ function systemRoots(): string[] {
 
 /** What `node:tls` takes for a socket. */
 class TransportStream extends Duplex {
-  readonly #transport: Transport;
+  readonly transport: Transport;
+  #stopped = false;
 
   constructor(transport: Transport) {
     super({ allowHalfOpen: false });
-    this.#transport = transport;
+    this.transport = transport;
     transport.start({
       onBytes: (chunk) => {
         if (!this.push(Buffer.from(chunk))) transport.pauseReading();
@@ -163,18 +165,30 @@ class TransportStream extends Duplex {
     });
   }
 
+  /** Reads nothing more until {@linkcode go}, however much TLS asks for. */
+  stop(): void {
+    this.#stopped = true;
+    this.transport.pauseReading();
+  }
+
+  go(): void {
+    this.#stopped = false;
+    if (this.readableLength < this.readableHighWaterMark) this.transport.resumeReading();
+  }
+
   override _read(): void {
-    this.#transport.resumeReading();
+    if (!this.#stopped) this.transport.resumeReading();
   }
 
   override _write(chunk: Uint8Array, _encoding: string, done: () => void): void {
-    const accepted = this.#transport.write(chunk);
+    // A copy: what a transport gets is its own, and TLS may use its buffer again.
+    const accepted = this.transport.write(new Uint8Array(chunk));
     if (accepted === undefined) done();
     else accepted.then(() => done());
   }
 
   override _destroy(error: Error | null, done: (error: Error | null) => void): void {
-    this.#transport.close();
+    this.transport.close();
     done(error);
   }
 }
@@ -184,9 +198,11 @@ class NodeTlsTransport extends BaseTransport implements TlsTransport {
   readonly alpnProtocol: string | undefined;
   readonly version: string;
   readonly #socket: tls.TLSSocket;
-  readonly #below: Transport | undefined;
+  readonly #below: TransportStream | undefined;
+  /** Bytes given to the TLS above a stream and not yet passed on. */
+  #unsent = 0;
 
-  constructor(socket: tls.TLSSocket, below: Transport | undefined) {
+  constructor(socket: tls.TLSSocket, below: TransportStream | undefined) {
     super();
     this.#socket = socket;
     this.#below = below;
@@ -194,32 +210,51 @@ class NodeTlsTransport extends BaseTransport implements TlsTransport {
     this.peerCertificate = certificate?.raw && new Uint8Array(certificate.raw);
     this.alpnProtocol = socket.alpnProtocol || undefined;
     this.version = socket.getProtocol() ?? "unknown";
-    socket.pause(); // no byte is read before start()
+    this.stopReading(); // no byte is read before start()
     socket.on("data", (chunk: Uint8Array) => this.deliver(chunk));
-    socket.on("drain", () => this.drained());
+    socket.on("drain", this.#onDrain);
+    below?.on("drain", this.#onDrain);
     socket.on("end", () => this.finish(undefined));
     socket.on("close", () => this.finish(undefined));
     socket.on("error", (error) => this.finish(lostError(error)));
   }
 
   override write(bytes: Uint8Array): Promise<void> | undefined {
-    if (this.ended) return undefined;
-    return this.#socket.write(bytes) ? undefined : this.congested();
+    // Deno's TLS never gets over an empty one.
+    if (this.ended || bytes.length === 0) return undefined;
+    if (this.#below === undefined) return this.#socket.write(bytes) ? undefined : this.congested();
+    // Over a stream, TLS takes everything at once and encrypts it in later turns.
+    this.#unsent += bytes.length;
+    this.#socket.write(bytes, () => {
+      this.#unsent -= bytes.length;
+      this.#onDrain();
+    });
+    return this.waiting || this.#unsent > HIGH_WATER_MARK || this.#below.writableNeedDrain
+      ? this.congested()
+      : undefined;
   }
+
+  readonly #onDrain = (): void => {
+    if (this.#unsent > LOW_WATER_MARK || this.#below?.writableNeedDrain) return;
+    if (!this.#socket.writableNeedDrain || this.#below !== undefined) this.drained();
+  };
 
   override setKeepAlive(keepProcessAlive: boolean): void {
     if (this.ended) return;
-    if (this.#below !== undefined) this.#below.setKeepAlive(keepProcessAlive);
+    if (this.#below !== undefined) this.#below.transport.setKeepAlive(keepProcessAlive);
     else if (keepProcessAlive) this.#socket.ref();
     else this.#socket.unref();
   }
 
   protected override startReading(): void {
-    this.#socket.resume();
+    if (this.#below === undefined) this.#socket.resume();
+    else this.#below.go();
   }
 
+  /** Over a stream, that is held up instead: what TLS has read already is kept until it is asked for. */
   protected override stopReading(): void {
-    this.#socket.pause();
+    if (this.#below === undefined) this.#socket.pause();
+    else this.#below.stop();
   }
 
   protected override closeSocket(): void {

@@ -2,9 +2,10 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { chmod, copyFile, mkdtemp, rm } from "node:fs/promises";
+import { chmod, copyFile, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { connect, type Connection, type ConnectOptions, createPool, TimeoutError } from "../../mod.ts";
 import { issueCertificate, type SignatureAlgorithm } from "../_support/certificates.ts";
 import { startProxy } from "../_support/proxy.ts";
@@ -394,3 +395,35 @@ test("every session of this file is closed", () =>
         "the end of all sessions",
       ),
   ));
+
+test("keepalives are sent on TCP, as the options say", async (t) => {
+  if (process.platform !== "linux") return t.skip("read from Linux' /proc/net/tcp");
+  const port = tlsTarget().port.toString(16).toUpperCase().padStart(4, "0");
+  // The timer of established connections to the server: 02 is a keepalive, in hundredths of a second.
+  const timers = async () =>
+    (await readFile("/proc/net/tcp", "utf8")).split("\n").map((line) => line.trim().split(/\s+/))
+      .filter((fields) => fields[2]?.endsWith(`:${port}`) && fields[3] === "01")
+      .map((fields) => fields[5]!);
+  const seconds = (timer: string) => parseInt(timer.split(":")[1]!, 16) / 100;
+  for (const sslmode of ["disable", "require"] as const) {
+    const settled = async (
+      options: ConnectOptions,
+      holds: (timers: readonly string[]) => boolean,
+      what: string,
+    ) =>
+      await use(
+        optionsFor("tls_any", { sslmode, ...options }),
+        () => until(async () => holds(await timers()), 10_000, what),
+      );
+    // No other connection of any test has this long an idle time.
+    await settled({}, (all) => all.some((timer) => timer.startsWith("02:")), "a keepalive timer");
+    if (!isDeno) {
+      await settled(
+        { keepalivesIdle: 3_333_000 },
+        (all) => all.some((timer) => timer.startsWith("02:") && Math.abs(seconds(timer) - 3_330) < 10),
+        "a keepalive timer of 3333 s",
+      );
+    }
+    await settled({ keepalives: false }, (all) => all.some((timer) => timer.startsWith("00:")), "no timer");
+  }
+});

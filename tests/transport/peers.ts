@@ -98,7 +98,8 @@ async function listen(
   };
 }
 
-function netPeer(socket: net.Socket): Peer {
+/** The same over an accepted socket of another kind. */
+export function netPeer(socket: net.Socket): Peer {
   let received = 0;
   const peer: Peer = {
     write: (bytes) => void socket.write(bytes),
