@@ -1,0 +1,186 @@
+/**
+ * More data than memory: what streams, cursors and COPY keep of it.
+ *
+ * `PIPEGRES_TEST_FULL=1` runs everything at full size; else it is a tenth, which shows the same unless something leaks
+ * slowly.
+ */
+
+import assert from "node:assert/strict";
+import process from "node:process";
+import { test } from "node:test";
+import { createPool } from "../../mod.ts";
+import { ask, leavesNoSession, limit, testUrl, uniqueName, withSchema } from "../_support/server.ts";
+import { rejectionOf, sleep, withConnection } from "../_support/session.ts";
+
+const FULL = process.env["PIPEGRES_TEST_FULL"] === "1";
+const SCALE = FULL ? 1 : 0.1;
+const WITHIN = { within: 170_000 };
+const MEGABYTE = 1_048_576;
+/** Node's test runner follows every promise, which keeps many until a full collection; a plain program needs a third. */
+const HARNESS = "Bun" in globalThis || "Deno" in globalThis ? 0 : 100;
+/** Rows before memory is looked at. A runtime lets its heap for short-lived values grow to its own limit first. */
+const WARM = FULL ? 200_000 : 50_000;
+
+/** Watches how far resident memory grows beyond what it was at the start. */
+class Memory {
+  readonly #before: number;
+  #most: number = 0;
+
+  constructor() {
+    (globalThis as { gc?: () => void }).gc?.();
+    this.#before = process.memoryUsage().rss;
+  }
+
+  look(): void {
+    this.#most = Math.max(this.#most, process.memoryUsage().rss - this.#before);
+  }
+
+  assertBelow(megabytes: number, what: string): void {
+    const grown = Math.round(this.#most / MEGABYTE);
+    if (FULL) console.log(`# ${what}: ${grown} MB more, limit ${megabytes}`);
+    assert.ok(
+      grown < megabytes + HARNESS,
+      `${what}: resident memory grew by ${grown} MB, the limit is ${megabytes}`,
+    );
+  }
+}
+
+test("a million rows of 100 bytes are streamed in less than 60 MB", async () => {
+  await withConnection(async (conn) => {
+    const query = (count: number) =>
+      conn.sql<{ pad: string }>`select repeat('x', 100) as pad, i from generate_series(1, ${count}::int) i`;
+    for await (const _ of query(WARM)) { /* compiled, buffers and the young generation grown */ }
+    const memory = new Memory();
+    let rows = 0;
+    for await (const { pad } of query(1_000_000 * SCALE)) {
+      if (pad.length === 100 && ++rows % 10_000 === 0) memory.look();
+    }
+    assert.equal(rows, 1_000_000 * SCALE);
+    memory.assertBelow(60, "rows of a stream");
+  }, WITHIN);
+});
+
+test("a slow consumer does not make memory grow", async () => {
+  await withConnection(async (conn) => {
+    const count = 1_000_000 * SCALE;
+    const ways = {
+      "a stream": () =>
+        conn.sql`select repeat('x', 1000) as pad, i from generate_series(1, ${count}::int) i`.stream(),
+      "COPY TO": () =>
+        conn.copyTo(`copy (select repeat('x', 1000) as pad, generate_series(1, ${count}) i) to stdout`)
+          .rows(),
+    };
+    for (const [name, open] of Object.entries(ways)) {
+      let warm = 0;
+      for await (const _ of open()) if (++warm === WARM) break;
+      const memory = new Memory();
+      let rows = 0;
+      for await (const _ of open()) {
+        if (rows < 100) await sleep(1);
+        if (++rows % 5_000 === 0) memory.look();
+      }
+      assert.equal(rows, count);
+      memory.assertBelow(60, `${name} with a slow consumer`);
+    }
+  }, WITHIN);
+});
+
+test("200 cursors at once on a pool of 2 all finish", async () => {
+  const pool = createPool(testUrl(), { max: 2 });
+  try {
+    const read = async (cursor: number) => {
+      const seen: number[] = [];
+      const rows = pool.sql<{ i: number }>`select i + ${cursor}::int as i from generate_series(1, 10) i`;
+      for await (const { i } of rows.stream({ batch: 2 })) seen.push(i - cursor);
+      return seen.join();
+    };
+    const all = await limit(Promise.all(Array.from({ length: 200 }, (_, i) => read(i))), 60_000);
+    assert.deepEqual(all, Array(200).fill("1,2,3,4,5,6,7,8,9,10"));
+    const { total, busy, waiting } = pool.stats();
+    assert.deepEqual([total, busy, waiting], [2, 0, 0]);
+    // Given back with a cursor open, a session is fit for the next one.
+    const session = await limit(pool.acquire());
+    const left = session.sql`select generate_series(1, 100000)`.stream({ batch: 2 });
+    await left.next();
+    await session.close();
+    await limit(left.return().catch(() => {}));
+    assert.deepEqual(await limit(pool.sql`select 1 as a`), [{ a: 1 }]);
+  } finally {
+    await limit(pool.close({ timeout: 0 }));
+  }
+});
+
+test("breaking out of a COPY TO of a gigabyte takes less than a second", async () => {
+  const pool = createPool(testUrl(), { max: 1 });
+  try {
+    const text = "copy (select repeat('x', 1000), generate_series(1, 1000000)) to stdout";
+    for (const after of [1, 20 * MEGABYTE, 100 * MEGABYTE * SCALE]) {
+      const memory = new Memory();
+      let bytes = 0;
+      let began = 0;
+      for await (const chunk of pool.copyTo(text)) {
+        bytes += chunk.length;
+        memory.look();
+        began = performance.now();
+        if (bytes >= after) break;
+      }
+      assert.deepEqual(await limit(pool.sql`select 1 as a`), [{ a: 1 }]);
+      const took = performance.now() - began;
+      if (FULL) console.log(`# broke out of COPY TO after ${after} bytes: ${took.toFixed(0)} ms`);
+      assert.ok(took < 1_000, `${took} ms`);
+      memory.assertBelow(60, "COPY TO");
+    }
+  } finally {
+    await limit(pool.close({ timeout: 0 }));
+  }
+});
+
+test("COPY FROM of 200 MB that fails half-way stores nothing and leaks nothing", async () => {
+  await withSchema(async (schema) => {
+    const table = `${schema}.${uniqueName("t")}`;
+    await ask(`create unlogged table ${table} (a int, b text)`);
+    await withConnection(async (conn) => {
+      const mine = new Error("mine");
+      const chunk = new TextEncoder().encode(`1\t${"x".repeat(1_000)}\n`.repeat(65));
+      const copy = (megabytes: number, memory: Memory | undefined) => {
+        let left = megabytes * MEGABYTE;
+        return new ReadableStream<Uint8Array>({
+          pull(controller) {
+            if (left <= 0) return controller.error(mine);
+            left -= chunk.length;
+            controller.enqueue(chunk);
+            memory?.look();
+          },
+        }).pipeTo(conn.copyFrom(`copy ${table} from stdin`));
+      };
+      assert.equal(await rejectionOf(copy(10, undefined), 60_000), mine);
+      const memory = new Memory();
+      assert.equal(await rejectionOf(copy(100 * SCALE, memory), 120_000), mine);
+      assert.deepEqual(await limit(conn.sql`select count(*) as n from ${conn.sql.raw(table)}`), [{ n: 0n }]);
+      memory.assertBelow(60, "COPY FROM");
+    }, WITHIN);
+  });
+});
+
+test("copyRows of a million rows keeps none of them", async () => {
+  await withSchema(async (schema) => {
+    await ask(`create unlogged table ${schema}.t (a int4, b text, c timestamptz)`);
+    await withConnection(async (conn) => {
+      const count = 1_000_000 * SCALE;
+      const rows = function* (size: number, memory: Memory | undefined): Generator<unknown[]> {
+        const at = new Date(1.7e12);
+        for (let i = 0; i < size; i++) {
+          if (i % 10_000 === 0) memory?.look();
+          yield [i, `row number ${i} of many`, at];
+        }
+      };
+      await conn.copyRows([schema, "t"], ["a", "b", "c"], rows(WARM, undefined));
+      const memory = new Memory();
+      const copied = conn.copyRows([schema, "t"], ["a", "b", "c"], rows(count, memory));
+      assert.equal(await limit(copied, 120_000), count);
+      memory.assertBelow(60, "copyRows");
+    }, WITHIN);
+  });
+});
+
+leavesNoSession();
