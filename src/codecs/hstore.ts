@@ -58,13 +58,34 @@ function isRecord(value: unknown): value is object {
 /** `"key"=>"value", "other"=>NULL`: quotes are always there, and escaped inside. */
 function parseHstore(text: string): Hstore {
   const record: Hstore = {};
-  const pair = /"((?:[^"\\]|\\.)*)"=>(?:"((?:[^"\\]|\\.)*)"|NULL)(?:, |$)/suy;
-  while (pair.lastIndex < text.length) {
-    const match = pair.exec(text);
-    if (match === null) return failHstore();
-    setOwn(record, unescape(match[1]!), match[2] === undefined ? null : unescape(match[2]));
+  for (let at = 0; at < text.length;) {
+    const keyEnd = quotedEnd(text, at);
+    if (!text.startsWith("=>", keyEnd)) return failHstore();
+    const start = keyEnd + 2;
+    const isNull = text.startsWith("NULL", start);
+    const end = isNull ? start + 4 : quotedEnd(text, start);
+    setOwn(record, unquote(text, at, keyEnd), isNull ? null : unquote(text, start, end));
+    at = end;
+    if (at === text.length) break;
+    if (!text.startsWith(", ", at)) return failHstore();
+    at += 2;
   }
   return record;
+}
+
+/** Where the quoted string that begins at `start` ends. A loop: expressions go as deep as the string is long. */
+function quotedEnd(text: string, start: number): number {
+  if (text.charCodeAt(start) !== 0x22) return failHstore();
+  for (let at = start + 1; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit === 0x22) return at + 1;
+    if (unit === 0x5c) at++;
+  }
+  return failHstore();
+}
+
+function unquote(text: string, start: number, end: number): string {
+  return unescape(text.slice(start + 1, end - 1));
 }
 
 function setOwn(record: Hstore, key: string, value: string | null): void {

@@ -131,6 +131,14 @@ function timestampJson(name: string, text: string, order: DateOrder | undefined)
   return `"${day}T${clock}${hours === undefined ? "" : hours + (minutes || ":00")}${era}"`;
 }
 
+/** The server takes a vector for the array that it is. */
+function vector(element: (text: string) => string): ToJson {
+  return (bytes, start, end) => {
+    const text = utf8Slice(bytes, start, end);
+    return text === "" ? "[]" : `[${text.split(" ").map(element).join(",")}]`;
+  };
+}
+
 function record(bytes: Uint8Array, start: number, end: number): string {
   const values = decodeRecordText(undefined, bytes, start, end);
   return `{${values.map((value, i) => `"f${i + 1}":${JSON.stringify(value)}`).join(",")}}`;
@@ -150,6 +158,8 @@ const BY_NAME: ReadonlyMap<string, ToJson> = new Map<string, ToJson>([
   ["numeric", number],
   ["json", utf8Slice],
   ["jsonb", utf8Slice],
+  ["int2vector", vector((text) => text)],
+  ["oidvector", vector((text) => JSON.stringify(text))],
   ["record", record],
   ["hstore", hstore],
 ]);
