@@ -1,6 +1,6 @@
 /** A second server for tests of TLS and authentication: with certificates made for the run, and rules by role. */
 
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { encryptKey, issueCertificate, revocationList } from "../tests/_support/certificates.ts";
 import { SimpleClient } from "../tests/_support/simple_client.ts";
 import { TLS_ROLES } from "../tests/_support/tls_target.ts";
@@ -20,30 +20,23 @@ export interface TlsServer extends AsyncDisposable {
 /** Passphrase of the client's encrypted key. */
 const PASSPHRASE = "key secret äß";
 
-/** Starts it. Certificates and where the server is stand in a temporary directory. */
+/** Starts it. Certificates and where the server is stand in its directory, which is removed with it. */
 export async function startTlsServer(version: PostgresVersion): Promise<TlsServer> {
-  const directory = await Deno.makeTempDir({ prefix: "pipegres-tls-" });
-  let server: EmbeddedPostgres | undefined;
-  const stop = async () => {
-    await server?.stop();
-    await Deno.remove(directory, { recursive: true });
-  };
+  const server = await startPostgres({
+    version,
+    settings: { ...UNSAFE_FAST_SETTINGS, max_connections: "100", log_min_messages: "warning" },
+    hba: rules(),
+  });
   try {
-    [server] = await Promise.all([
-      startPostgres({
-        version,
-        settings: { ...UNSAFE_FAST_SETTINGS, max_connections: "100", log_min_messages: "warning" },
-        hba: rules(),
-      }),
-      writeCertificates(directory),
-    ]);
+    const directory = dirname(server.dataDirectory);
+    await writeCertificates(directory);
     await switchOn(server, directory);
     const { host, port, password, socketDirectory } = server;
     const facts = { host, port, password, socketDirectory, version, passphrase: PASSPHRASE };
-    await Deno.writeTextFile(join(directory, "server.json"), JSON.stringify(facts));
-    return { environment: { PIPEGRES_TEST_TLS: directory }, [Symbol.asyncDispose]: stop };
+    await Deno.writeTextFile(join(directory, "server.json"), JSON.stringify(facts), { mode: 0o600 });
+    return { environment: { PIPEGRES_TEST_TLS: directory }, [Symbol.asyncDispose]: () => server.stop() };
   } catch (error) {
-    await stop();
+    await server.stop();
     throw error;
   }
 }
