@@ -39,11 +39,26 @@ export interface Column {
  * fails, the codec's error being its cause.
  */
 export function createRowDecoder(fields: readonly Field[], registry: Registry, shape: RowShape): RowDecoder {
-  const columns = columnsOf(fields, registry);
-  return columns.length <= MOST_GENERATED_COLUMNS && canGenerate()
-    ? generateRowDecoder(columns, shape)
-    : loopRowDecoder(columns, shape);
+  let decoders = decodersOf.get(registry);
+  if (decoders === undefined) decodersOf.set(registry, decoders = new Map());
+  // A simple query describes its rows each time: making its decoder anew would cost far more than its rows.
+  let key: string = shape;
+  for (const { name, typeOid, format } of fields) key += `\0${typeOid}\0${format}${name}`;
+  let decoder = decoders.get(key);
+  if (decoder === undefined) {
+    const columns = columnsOf(fields, registry);
+    decoder = columns.length <= MOST_GENERATED_COLUMNS && canGenerate()
+      ? generateRowDecoder(columns, shape)
+      : loopRowDecoder(columns, shape);
+    if (decoders.size >= MOST_DECODERS) decoders.clear();
+    decoders.set(key, decoder);
+  }
+  return decoder;
 }
+
+/** Decoders made so far; a registry never changes, so they stay right as long as it is there. */
+const decodersOf: WeakMap<Registry, Map<string, RowDecoder>> = new WeakMap();
+const MOST_DECODERS = 512;
 
 /** The format codes to ask for when these columns are read again. */
 export function resultFormats(fields: readonly Field[], registry: Registry): FormatCode[] {

@@ -2,14 +2,17 @@
  * Cuts the byte stream into messages.
  *
  * A message that lies whole in the chunk is shown in place. Only one that a chunk cuts is copied: its parts are
- * gathered in a buffer of the framer's own, which grows by doubling up to the announced length, so that a large
- * message costs linear time and a lying length costs no memory.
+ * gathered in a buffer of the framer's own, which grows at once up to a bound and by doubling from there on, so that a
+ * large message costs linear time and a lying length little memory.
  */
 
 import { ProtocolError } from "../errors.ts";
 
 const HEADER = 5;
-const KEPT_CAPACITY = 1 << 20;
+/** A buffer up to this size is kept for the next message that a chunk cuts. */
+const KEPT_CAPACITY = 1 << 22;
+/** An announced length up to this is believed. */
+const TRUSTED_LENGTH = 1 << 22;
 
 /** Usage: `feed(chunk)`, then `while (next())` look at `type` and `bytes[start, end)`, the message's body. */
 export class Framer {
@@ -77,9 +80,9 @@ export class Framer {
   #append(count: number, capacity: number): void {
     const needed = this.#partialLength + count;
     if (needed > this.#partial.length) {
-      const grown = new Uint8Array(
-        Math.min(Math.max(needed, this.#partial.length * 2), Math.max(needed, capacity)),
-      );
+      // At once as long as announced, up to a bound: a length that lies must not cost memory.
+      const size = Math.max(needed, Math.min(capacity, Math.max(this.#partial.length * 2, TRUSTED_LENGTH)));
+      const grown = new Uint8Array(size);
       grown.set(this.#partial.subarray(0, this.#partialLength));
       this.#partial = grown;
     }
