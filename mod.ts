@@ -14,6 +14,7 @@
  */
 
 export { connect, Connection, type TransactionStatus } from "./src/client/connection.ts";
+export type { BatchOptions } from "./src/client/batch.ts";
 export type { CopyFromStream, CopyToStream } from "./src/client/copy.ts";
 export type { CopyRow, CopyRowsOptions } from "./src/client/copy_rows.ts";
 export type { QueryOptions } from "./src/client/executor.ts";
@@ -35,7 +36,7 @@ export type { SparseVector } from "./src/codecs/vector.ts";
 export { ArrayValue, Json, Typed } from "./src/codecs/parameter.ts";
 export type { ChannelBindingMode } from "./src/auth/authenticator.ts";
 export type { Columns, ColumnValues } from "./src/codecs/columns.ts";
-export type { Codec, FormatCode } from "./src/codecs/codec.ts";
+export type { Codec, FormatCode, Oid } from "./src/codecs/codec.ts";
 export type { TypeOverride, TypeOverrides } from "./src/codecs/registry.ts";
 export type {
   ConnectOptions,

@@ -88,6 +88,7 @@ function optionsOf({ host, port, user, password, database }: Target) {
 
 let statements = 0;
 
+// size: one object with a method for each thing a scenario may ask for.
 function sessionOf(client: PgClient, target: Target): Session {
   const named = (text: string, binary: boolean): Promise<Execute> => {
     const name = `bench_${++statements}`;

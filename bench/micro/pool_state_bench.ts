@@ -15,7 +15,7 @@ function createState(size: number): PoolState<number> {
   const state = new PoolState<number>({ ...LIMITS, max: size });
   const opening: PoolEntry<number>[] = [];
   for (let i = 0; i < size; i++) {
-    state.wait({ need: SHARED, since: 0, grant: (entry) => state.finished(entry, SHARED, 0) });
+    state.wait({ need: SHARED, since: 0, place: 0, grant: (entry) => state.finished(entry, SHARED, 0) });
     const entry = state.startOpening(0);
     if (entry !== undefined) opening.push(entry);
   }
@@ -43,7 +43,7 @@ mitata.group(`${QUERIES} queries`, () => {
         state.finished(entry, OWN, 0);
       };
       const first = state.take(OWN, 0)!;
-      for (let i = 0; i < 100; i++) state.wait({ need: OWN, since: 0, grant });
+      for (let i = 0; i < 100; i++) state.wait({ need: OWN, since: 0, place: 0, grant });
       state.finished(first, OWN, 0);
       mitata.do_not_optimize(served);
     });

@@ -13,7 +13,7 @@ import {
 } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { mend, needsMending, noteTag, runMended, withNames } from "./type_loader.ts";
-import { compile, type Fragment, type Statement } from "./sql.ts";
+import { compile, type Fragment } from "./sql.ts";
 
 /** Options of a batch. */
 export interface BatchOptions {

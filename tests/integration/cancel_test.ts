@@ -212,6 +212,8 @@ test("time limits reject with a TimeoutError that names the query", async () => 
 test("in a transaction a cancelled query fails the block, a waiting one does not", async () => {
   await withConnection(async (conn) => {
     const failure = await rejectionOf(conn.transaction(async (tx) => {
+      // So that the block is open, and the time is spent running.
+      await tx.query("select 1");
       await rejectionOf(tx.sql`select pg_sleep(30)`.with({ timeout: 20 }));
       assert.equal((await rejectionOf(tx.query("select 1"))).code, "25P02");
     }));
