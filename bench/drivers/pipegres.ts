@@ -36,7 +36,7 @@ type CreatePool = (options: unknown) => Client;
 /** Methods of a lazy query that are promised. */
 interface PromisedQuery {
   json?(): Promise<string>;
-  stream?(options: { batch: number }): AsyncIterable<unknown>;
+  stream?(options: { batch: number }): { batches(): AsyncIterable<readonly unknown[]> };
 }
 
 const createPool = (pipegres as Record<string, unknown>)["createPool"] as CreatePool | undefined;
@@ -47,7 +47,7 @@ const driver: Driver = {
   packages: [],
   notes: [
     "simple: exec(), on a pool query(text), which is prepared and pipelined; extended: query(text, values), which prepares on first use and caches; prepared: prepare()",
-    "batch: batch() of templates; transaction: transaction() with query(); insert: copyRows(); cursor: .stream()",
+    "batch: batch() of templates; transaction: transaction() with query(); insert: copyRows(); cursor: .stream().batches()",
     "result formats are learned per column, binary where that is cheaper",
   ],
   lacks: Object.fromEntries(
@@ -124,15 +124,11 @@ function streaming(client: Client): Partial<Session> {
     ...(typeof probe.stream === "function" && {
       async cursor(text: string, size: number, onRows: (rows: readonly unknown[]) => void) {
         const query = client.sql(templateOf(text)) as unknown as PromisedQuery;
-        let [count, batch] = [0, [] as unknown[]];
-        for await (const row of query.stream!({ batch: size })) {
-          count++;
-          if (batch.push(row) === size) {
-            onRows(batch);
-            batch = [];
-          }
+        let count = 0;
+        for await (const rows of query.stream!({ batch: size }).batches()) {
+          count += rows.length;
+          onRows(rows);
         }
-        if (batch.length > 0) onRows(batch);
         return count;
       },
     }),
