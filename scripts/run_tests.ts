@@ -137,6 +137,8 @@ function testEnvironment(server: TestServer | undefined): Record<string, string>
     ...Object.fromEntries(kept),
     NO_COLOR: "1",
     DENO_NO_UPDATE_CHECK: "1",
+    // For tests that start servers of their own.
+    PIPEGRES_TEST_DENO: Deno.execPath(),
     ...server?.environment,
     [RUN_MARKER.split("=")[0]!]: RUN_MARKER.split("=")[1]!,
   };

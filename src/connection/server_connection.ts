@@ -108,7 +108,7 @@ export class ServerConnection {
 
   /** Whether nothing can be sent any more. */
   get closed(): boolean {
-    return this.#closing || this.#ended;
+    return this.#closing || this.#ended || this.#engine?.doomed === true;
   }
 
   /** Requests in flight and waiting. */

@@ -369,7 +369,7 @@ export class PoolState<C> {
 
 /** Milliseconds of the pause after the first failure to open, and of the longest one. */
 const FIRST_PAUSE = 25;
-const LONGEST_PAUSE = 2_000;
+const LONGEST_PAUSE = 1_000;
 
 function grant<C>(line: WaitingLine<Waiter<C>>, entry: PoolEntry<C>): void {
   const waiter = line.shift()!;
