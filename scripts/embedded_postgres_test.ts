@@ -59,19 +59,23 @@ test("a server with settings and rules of its own runs, restarts with its data, 
 });
 
 test("a setting that the server refuses is told, and nothing is left", async () => {
-  const before = await temporaryFolders();
-  await assert.rejects(
-    limit(startPostgres({ settings: { shared_buffers: "many" } }), SLOW),
-    /invalid value for parameter "shared_buffers"/,
-  );
-  assert.deepEqual(await temporaryFolders(before), []);
+  // A folder for this test alone: other servers may come and go meanwhile.
+  const own = await Deno.makeTempDir({ prefix: "pipegres-test-" });
+  const before = Deno.env.get("TMPDIR");
+  try {
+    await Deno.chmod(own, 0o755);
+    Deno.env.set("TMPDIR", own);
+    await assert.rejects(
+      limit(startPostgres({ settings: { shared_buffers: "many" } }), SLOW),
+      /invalid value for parameter "shared_buffers"/,
+    );
+    assert.deepEqual((await Array.fromAsync(Deno.readDir(own))).map(({ name }) => name), []);
+  } finally {
+    if (before === undefined) Deno.env.delete("TMPDIR");
+    else Deno.env.set("TMPDIR", before);
+    await Deno.remove(own, { recursive: true });
+  }
 });
-
-async function temporaryFolders(known: readonly string[] = []): Promise<string[]> {
-  const entries = await Array.fromAsync(Deno.readDir(Deno.env.get("TMPDIR") ?? "/tmp"));
-  const names = entries.map((entry) => entry.name).filter((name) => /^pipegres-[0-9a-f]+$/.test(name));
-  return names.filter((name) => !known.includes(name));
-}
 
 const CHILD = `
 const { startPostgres, UNSAFE_FAST_SETTINGS } = await import(Deno.args[0]);
