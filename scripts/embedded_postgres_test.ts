@@ -63,7 +63,7 @@ test("a setting that the server refuses is told, and nothing is left", async () 
   const own = await Deno.makeTempDir({ prefix: "pipegres-test-" });
   const before = Deno.env.get("TMPDIR");
   try {
-    await Deno.chmod(own, 0o755);
+    await Deno.chmod(own, 0o777); // the server is another user
     Deno.env.set("TMPDIR", own);
     await assert.rejects(
       limit(startPostgres({ settings: { shared_buffers: "many" } }), SLOW),
