@@ -141,12 +141,19 @@ function parseInterval(text: string): Interval {
 
 type Fields = Record<Unit, number>;
 
+// Sticky, since a search would begin anew at every digit of a text without letters.
+const ISO_TOKEN = /T|([^A-Z]*)([A-Z])/y;
+
 /** `P1Y2M3DT4H5M6.789S` */
 function parseIso(text: string, fields: Fields): void {
   let time = "";
-  for (const token of text.slice(1).match(/T|[^A-Z]*[A-Z]/g) ?? [failStyle()]) {
+  for (let at = 1; at < text.length; at = ISO_TOKEN.lastIndex) {
+    ISO_TOKEN.lastIndex = at;
+    const match = ISO_TOKEN.exec(text);
+    if (match === null) return failStyle();
+    const [token, number = "", unit = ""] = match;
     if (token === "T") time = "T";
-    else add(fields, UNITS[time + token.slice(-1)], parseDecimal(token.slice(0, -1)));
+    else add(fields, UNITS[time + unit], parseDecimal(number));
   }
 }
 

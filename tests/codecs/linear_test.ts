@@ -23,14 +23,12 @@ const OWN: readonly TypeDescription[] = [
 const registry = createRegistry().withTypes(OWN);
 const encoder = new TextEncoder();
 
-/** Type, and texts of about `size` characters; those marked refused are no value of the type. */
+/** Type, and texts of about `size` characters; those marked refused are no value of the type. JSON is for the runtime to parse. */
 const TEXTS: readonly (readonly [string, (size: number) => string, "refused"?])[] = [
   ["text", (size) => "é".repeat(size)],
   ["numeric", (size) => "1".repeat(size)],
   ["bytea", (size) => "\\x" + "ab".repeat(size / 2)],
   ["bytea", (size) => "a\\\\\\001".repeat(size / 7)],
-  ["json", (size) => `[${"1,".repeat(size / 2)}1]`],
-  ["jsonb", (size) => `{"a":"${"\\u0041".repeat(size / 6)}"}`],
   ["int4[]", (size) => `{${"12345,".repeat(size / 6)}1}`],
   ["int4[]", (size) => `{${"{1,2},".repeat(size / 6)}{3,4}}`],
   ["text[]", (size) => `{${'"a\\"b\\\\",'.repeat(size / 10)}x}`],
@@ -75,7 +73,7 @@ const TEXTS: readonly (readonly [string, (size: number) => string, "refused"?])[
 ];
 
 // Enough for milliseconds where a character costs nanoseconds.
-const SIZE = 30_000;
+const SIZE = 100_000;
 
 for (const [type, create, refused] of TEXTS) {
   const codec = registry.codecFor(registry.oidOf(type)!)!;
@@ -98,7 +96,7 @@ for (const [type, create, refused] of TEXTS) {
 
 test("long texts are read whole: no parser goes as deep as its text is long", () => {
   for (const [type, create, refused] of TEXTS) {
-    if (refused || type === "int8" || type.startsWith("json")) continue;
+    if (refused || type === "int8") continue;
     const codec = registry.codecFor(registry.oidOf(type)!)!;
     const bytes = encoder.encode(create(1_000_000));
     assert.doesNotThrow(() => codec.decodeText(bytes, 0, bytes.length), `${type} ${create(20)}`);
