@@ -8,6 +8,7 @@ export interface Fullness {
   readonly total: number;
   readonly max: number;
   readonly busy: number;
+  readonly opening: number;
   readonly waiting: number;
 }
 
@@ -18,8 +19,9 @@ export function tooManyWaiters(fullness: Fullness, maxWaiters: number): PoolErro
 
 /** Nobody could be served in time. @param cause what the last attempt to connect failed with, if it failed */
 export function waitedTooLong(fullness: Fullness, acquireTimeout: number, cause: unknown): PoolError {
+  const hint = fullness.opening > 0 ? "" : ". Does a transaction use the pool's methods in place of its own?";
   const reason = cause === undefined
-    ? ". Does a transaction use the pool's methods in place of its own?"
+    ? hint
     : `, and the last attempt to connect failed: ${cause instanceof Error ? cause.message : String(cause)}`;
   return new PoolError(
     `No connection within ${acquireTimeout} ms (acquireTimeout): ${describe(fullness)}${reason}`,
@@ -27,8 +29,9 @@ export function waitedTooLong(fullness: Fullness, acquireTimeout: number, cause:
   );
 }
 
-function describe({ total, max, busy, waiting }: Fullness): string {
-  return `size ${total} of ${max}, busy ${busy}, waiting ${waiting}`;
+function describe({ total, max, busy, opening, waiting }: Fullness): string {
+  const connecting = opening > 0 ? `, connecting ${opening}` : "";
+  return `size ${total} of ${max}, busy ${busy}${connecting}, waiting ${waiting}`;
 }
 
 /** Whether trying to connect again soon cannot help: the server, or the configuration, says no. */

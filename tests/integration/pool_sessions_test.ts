@@ -277,6 +277,7 @@ test("listen() on an acquired connection hears, ends with its return, and leaves
     await conn.close();
     assert.deepEqual(await limit(stream.next()), { done: true, value: undefined });
     for (let i = 0; i < 3; i++) await pool.notify(channel, "two");
+    await until(() => pool.stats().idle === 2);
     assert.deepEqual(counts(pool), { total: 2, idle: 2, busy: 0, opening: 0, waiting: 0 });
   }, { max: 2, url: testUrl() });
 });

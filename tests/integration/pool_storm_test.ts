@@ -197,7 +197,8 @@ class Storm {
   }
 }
 
-test(`${OPERATIONS} operations from ${TASKS} tasks while backends are killed (PIPEGRES_TEST_SEED=${SEED})`, async () => {
+test(`${OPERATIONS} operations from ${TASKS} tasks while backends are killed`, async () => {
+  console.log(`PIPEGRES_TEST_SEED=${SEED}`);
   const admin = await SimpleClient.connect(testTarget());
   const table = uniqueName("storm");
   await admin.query(`create unlogged table ${table} (nonce int)`);

@@ -140,6 +140,8 @@ test("transactions: options, nesting, retry, and what a callback throws", async 
       pool.transaction({ isolation: "serializable", retry: 20 }, async (tx) => {
         attempts++;
         const { rows } = await tx.query<{ a: number }>(`select max(a) as a from ${table}`);
+        // The first two read before either writes.
+        if (attempts <= 2) await until(() => attempts >= 2);
         await tx.query(`insert into ${table} values ($1)`, [rows[0]!.a + 1]);
       });
     await Promise.all(Array.from({ length: 6 }, increment));

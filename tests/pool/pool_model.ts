@@ -80,21 +80,36 @@ export class PoolModel {
   leave(name: string): boolean {
     const work = this.#work.get(name);
     if (work === undefined) return false;
-    const left = this.state.leave(work.waiter);
-    assert.equal(left, work.entry === undefined);
-    if (left) this.#forget(name);
+    const waits = work.entry === undefined;
+    // Before, since others may get their turn inside.
+    if (waits) this.#forget(name);
+    assert.equal(this.state.leave(work.waiter), waits);
     this.check();
-    return left;
+    return waits;
   }
 
   /** Names of those who have waited too long. */
   overdue(timeout: number): string[] {
-    return this.#gone(this.state.takeOverdue(this.now, timeout));
+    const waiting = this.waiting().map((name) => this.#work.get(name)!);
+    const due = waiting.filter(({ waiter }) => waiter.since + timeout <= this.now);
+    for (const { name } of due) this.#forget(name);
+    const overdue = this.state.takeOverdue(this.now, timeout);
+    assert.deepEqual(
+      overdue,
+      due.map(({ waiter }) => waiter),
+      "others than are overdue, or in another order",
+    );
+    this.check();
+    return due.map(({ name }) => name);
   }
 
   /** Names of all who waited. */
   takeWaiters(): string[] {
-    return this.#gone(this.state.takeWaiters());
+    const waiting = this.waiting();
+    assert.deepEqual(this.state.takeWaiters(), waiting.map((name) => this.#work.get(name)!.waiter));
+    for (const name of waiting) this.#forget(name);
+    this.check();
+    return waiting;
   }
 
   /** Starts to open one connection, if that is wanted. */
@@ -227,17 +242,6 @@ export class PoolModel {
 
   #sealedBy(entry: PoolEntry<number>): boolean {
     return [...this.#work.values()].some((work) => work.entry === entry && work.last);
-  }
-
-  #gone(waiters: readonly Waiter<number>[]): string[] {
-    const names = waiters.map((waiter) => {
-      const work = [...this.#work.values()].find((each) => each.waiter === waiter)!;
-      assert.equal(work.entry, undefined);
-      this.#forget(work.name);
-      return work.name;
-    });
-    this.check();
-    return names;
   }
 
   #forget(name: string): void {
