@@ -1,8 +1,8 @@
 /**
  * More data than memory: what streams, cursors and COPY keep of it.
  *
- * `PIPEGRES_TEST_FULL=1` runs everything at full size; else it is a tenth, which shows the same unless something leaks
- * slowly.
+ * `PIPEGRES_TEST_FULL=1` runs everything at full size. Else most of it is smaller, but always much more than what the
+ * limits and the runtimes' own habits allow to be kept.
  */
 
 import assert from "node:assert/strict";
@@ -16,8 +16,11 @@ const FULL = process.env["PIPEGRES_TEST_FULL"] === "1";
 const SCALE = FULL ? 1 : 0.1;
 const WITHIN = { within: 170_000 };
 const MEGABYTE = 1_048_576;
-/** Node's test runner follows every promise, which keeps many until a full collection; a plain program needs a third. */
-const HARNESS = "Bun" in globalThis || "Deno" in globalThis ? 0 : 100;
+/**
+ * Megabytes that a runtime's heap may grow by for its own reasons: under a test runner and on a busy machine it
+ * collects late. Keeping everything would cost several times as much.
+ */
+const SLACK = FULL && ("Bun" in globalThis || "Deno" in globalThis) ? 0 : 100;
 /** Rows before memory is looked at. A runtime lets its heap for short-lived values grow to its own limit first. */
 const WARM = FULL ? 200_000 : 50_000;
 
@@ -39,7 +42,7 @@ class Memory {
     const grown = Math.round(this.#most / MEGABYTE);
     if (FULL) console.log(`# ${what}: ${grown} MB more, limit ${megabytes}`);
     assert.ok(
-      grown < megabytes + HARNESS,
+      grown < megabytes + SLACK,
       `${what}: resident memory grew by ${grown} MB, the limit is ${megabytes}`,
     );
   }
@@ -52,17 +55,17 @@ test("a million rows of 100 bytes are streamed in less than 60 MB", async () => 
     for await (const _ of query(WARM)) { /* compiled, buffers and the young generation grown */ }
     const memory = new Memory();
     let rows = 0;
-    for await (const { pad } of query(1_000_000 * SCALE)) {
+    for await (const { pad } of query(1_000_000)) {
       if (pad.length === 100 && ++rows % 10_000 === 0) memory.look();
     }
-    assert.equal(rows, 1_000_000 * SCALE);
+    assert.equal(rows, 1_000_000);
     memory.assertBelow(60, "rows of a stream");
   }, WITHIN);
 });
 
 test("a slow consumer does not make memory grow", async () => {
   await withConnection(async (conn) => {
-    const count = 1_000_000 * SCALE;
+    const count = FULL ? 1_000_000 : 400_000;
     const ways = {
       "a stream": () =>
         conn.sql`select repeat('x', 1000) as pad, i from generate_series(1, ${count}::int) i`.stream(),
