@@ -141,9 +141,15 @@ test("a backend that is terminated ends whatever was under way, on a pool", asyn
         const failed = rejectionOf(work(pool, table), 15_000).catch((error) =>
           assert.fail(`${name}: ${error}`)
         );
-        await sleep(60);
-        await ask(`select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()
-          and application_name = '${new URL(testUrl()).searchParams.get("application_name")}'`);
+        let over = false;
+        const end = () => over = true;
+        failed.then(end, end);
+        // Again until it has met a backend: on a busy machine the work may not have begun.
+        while (!over) {
+          await sleep(60);
+          await ask(`select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid()
+            and application_name = '${new URL(testUrl()).searchParams.get("application_name")}'`);
+        }
         const error = await failed;
         assert.ok(
           error.code === "57P01" || error.code === "CONNECTION_LOST",
