@@ -1,7 +1,6 @@
 /** Every text parser takes time in proportion to its text, whether that is well-formed or not. */
 
 import assert from "node:assert/strict";
-import process from "node:process";
 import { test } from "node:test";
 import { createRegistry, type TypeDescription } from "../../src/codecs/registry.ts";
 import { ValueError } from "../../src/errors.ts";
