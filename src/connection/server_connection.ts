@@ -458,7 +458,7 @@ function cancelUnanswered(sent: boolean | "unknown"): Error {
 }
 
 function refuse(request: Request): void {
-  if (request.reroute !== null && request.reroute(request)) return;
+  if (request.owner !== null && request.owner.reroute(request)) return;
   for (let each: Request | null = request; each !== null; each = each.next) {
     each.fail(closedError);
     each.settle();

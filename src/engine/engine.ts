@@ -675,7 +675,7 @@ export class Engine {
   // Ending.
 
   #refuse(segment: Request, failure: Failure): void {
-    if (segment.reroute !== null && segment.reroute(segment)) return;
+    if (segment.owner !== null && segment.owner.reroute(segment)) return;
     for (let request: Request | null = segment; request !== null; request = request.next) {
       request.fail(failure);
       request.settle();
@@ -699,9 +699,9 @@ export class Engine {
 
 /** Whether a request of which nothing was sent is taken care of elsewhere. */
 function goesElsewhere(request: Request): boolean {
-  if (request.reroute === null || request.next !== null || request.inBatch) return false;
+  if (request.owner === null || request.next !== null || request.inBatch) return false;
   request.reset();
-  return request.reroute(request);
+  return request.owner.reroute(request);
 }
 
 /**

@@ -94,6 +94,14 @@ export interface RequestTrace {
   onFirstRow(): void;
 }
 
+/** A pool: what it gives to a connection may have to go elsewhere. */
+export interface RequestOwner {
+  /** Told of the settlement, behind the observers and before whoever waits. */
+  onSettled(request: Request): void;
+  /** Asked before a request of which nothing was sent fails with its connection; true when it goes elsewhere. */
+  reroute(request: Request): boolean;
+}
+
 /** What to do, and what came of it. */
 export class Request {
   readonly kind: number;
@@ -124,8 +132,10 @@ export class Request {
   trace: RequestTrace | null = null;
   /** For a SIMPLE request that is a COPY; used once. */
   copy: CopySink | null = null;
-  /** Asked before a request of which nothing was sent fails with its connection; true when it goes elsewhere. */
-  reroute: ((request: Request) => boolean) | null = null;
+  /** Who put it where it is, if anybody has to know what becomes of it. */
+  owner: RequestOwner | null = null;
+  /** Where its owner has put it. */
+  place: unknown = null;
   /** Told of the settlement before whoever waits. */
   observer: ((request: Request) => void) | null = null;
   /** The next request of the same segment. */
@@ -184,6 +194,7 @@ export class Request {
   settle(): void {
     this.settled = true;
     if (this.observer !== null) this.observer(this);
+    if (this.owner !== null) this.owner.onSettled(this);
     this.#onSettled(this);
   }
 

@@ -5,7 +5,7 @@ import type { Lease } from "../connection/lease.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { type AcquireTrace, channels, traceWork } from "../connection/tracing.ts";
 import { demandsWrites, reportsReadOnly } from "../connection/session_attributes.ts";
-import type { Request } from "../engine/request.ts";
+import type { Request, RequestOwner } from "../engine/request.ts";
 import { PoolError, TimeoutError } from "../errors.ts";
 import { unrefTimer } from "../transport/timers.ts";
 import { IDLE } from "../wire/message_types.ts";
@@ -63,7 +63,7 @@ type Entry = PoolEntry<ServerConnection>;
 const MAX_TIMER = 0x7fff_ffff;
 
 /** Connections to one target. Nothing is opened before it is needed. */
-export class ConnectionPool {
+export class ConnectionPool implements RequestOwner {
   readonly #resolve: () => Promise<Target>;
   readonly #behaviour: PoolBehaviour;
   readonly #state: PoolState<ServerConnection>;
@@ -71,8 +71,8 @@ export class ConnectionPool {
   readonly #ending: AbortController = new AbortController();
   /** Attempts to open that have not come to their end. */
   readonly #attempts: Set<Promise<void>> = new Set();
-  /** Where requests are that may be given up. */
-  readonly #places: WeakMap<Request, Entry | Waiter<ServerConnection>> = new WeakMap();
+  /** Of requests that have a connection to themselves. */
+  readonly #watches: WeakMap<Request, SessionWatch> = new WeakMap();
   #target: Promise<Target> | undefined = undefined;
   #demandsWrites: boolean = false;
   #connectError: unknown = undefined;
@@ -111,15 +111,15 @@ export class ConnectionPool {
       grant: (entry) => this.#run(entry, request, need),
       refuse: (error) => fail(request, () => error),
     };
-    if (request.last) this.#places.set(request, waiter);
+    request.place = waiter;
     this.#wait(waiter);
   }
 
   /** Withdraws or cancels a request whose caller has given up. */
   giveUp(request: Request): void {
-    const place = this.#places.get(request);
-    if (place instanceof PoolEntry) return place.connection!.giveUp(request);
-    if (place !== undefined && this.#leave(place)) request.settle();
+    const { place } = request;
+    if (place instanceof PoolEntry) (place as Entry).connection!.giveUp(request);
+    else if (place !== null && this.#leave(place as QueuedRequest)) request.settle();
   }
 
   /**
@@ -188,7 +188,7 @@ export class ConnectionPool {
       lease: {
         submit: (request) => {
           if (released) return fail(request, returned);
-          if (request.last) this.#places.set(request, entry);
+          request.place = entry;
           watch.observe(request);
           lease.submit(request);
         },
@@ -264,43 +264,39 @@ export class ConnectionPool {
   #run(entry: Entry, request: Request, need: Need): void {
     const connection = entry.connection!;
     if (this.#behaviour.allowExitOnIdle) connection.setKeepAlive(true);
-    if (request.last) {
-      entry.sealed = true;
-      this.#places.set(request, entry);
+    if (request.last) entry.sealed = true;
+    if (need === OWN) {
+      const watch = new SessionWatch();
+      watch.observe(request);
+      this.#watches.set(request, watch);
     }
-    const before = request.observer;
-    const watch = need === OWN ? new SessionWatch() : undefined;
-    watch?.observe(request);
-    const watched = request.observer;
-    request.observer = (settled) => {
-      request.observer = before;
-      watched?.(settled);
-      this.#onSettled(entry, settled, watch);
-    };
-    request.reroute = () => {
-      // Nothing was sent: the connection is gone, and another one may do it.
-      request.observer = before;
-      request.reroute = null;
-      this.#lost(entry);
-      if (this.#ending.signal.aborted || request.aborted) return false;
-      for (let each: Request | null = request; each !== null; each = each.next) each.reset();
-      this.#submit(request);
-      return true;
-    };
+    request.owner = this;
+    request.place = entry;
     connection.submit(request);
   }
 
-  /** @param watch of a request that had the connection to itself */
-  #onSettled(entry: Entry, request: Request, watch: SessionWatch | undefined): void {
+  /** A request that the pool gave to a connection has settled. Not for use from outside. */
+  onSettled(request: Request): void {
+    const entry = request.place as Entry;
     const connection = entry.connection!;
     if (request.last) entry.sealed = false;
     const blockOpen = !connection.closed && connection.session.transactionStatus !== IDLE;
     if (blockOpen) request.fail(leftOpen);
-    if (watch !== undefined) return this.#takeBack(entry, watch);
+    if (entry.owned) return this.#takeBack(entry, this.#watches.get(request)!);
     // Others may be inside already, and must not learn that their part is done.
     if (blockOpen) connection.destroy(blockOpened);
     if (request.serverError?.["C"] === "25006") this.#onRefusedWrite(entry);
     this.#finish(entry, SHARED);
+  }
+
+  /** Nothing of a request was sent: its connection is gone, another one may do it. Not for use from outside. */
+  reroute(request: Request): boolean {
+    this.#lost(request.place as Entry);
+    request.owner = null;
+    if (this.#ending.signal.aborted || request.aborted) return false;
+    for (let each: Request | null = request; each !== null; each = each.next) each.reset();
+    this.#submit(request);
+    return true;
   }
 
   /** An owner is done: their session is cleaned, and the next one gets it. */
