@@ -209,7 +209,7 @@ test("a lone BEGIN is refused before anything is sent, however it is dressed", a
 test("onConnect prepares every connection; when it rejects, that is what connecting failed with", async () => {
   let prepared = 0;
   await withPool(async (pool) => {
-    await Promise.all([1, 2, 3].map(() => pool.query("select pg_sleep(0.05)")));
+    await Promise.all([1, 2, 3].map(() => pool.query("select pg_sleep(0.7)")));
     assert.equal(prepared, 3);
     const shown = await Promise.all(
       [1, 2, 3].map(() => pool.query("select current_setting('app.name') as name")),
