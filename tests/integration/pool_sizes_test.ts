@@ -16,7 +16,7 @@ test("a pool opens nothing before it is used, then one connection for each query
     assert.deepEqual(counts(pool), empty);
     await pool.query("select 1");
     assert.deepEqual(counts(pool), { ...empty, total: 1, idle: 1 });
-    const sleepers = Array.from({ length: 3 }, () => pool.query("select pg_sleep(0.2)"));
+    const sleepers = Array.from({ length: 3 }, () => pool.query("select pg_sleep(1)"));
     await until(() => pool.stats().busy === 3);
     const many = Array.from({ length: 20 }, () => pool.query("select pg_backend_pid() as pid"));
     assert.ok(pool.stats().total <= 3);
