@@ -6,9 +6,14 @@ import type { FileResult, Outcome } from "./test_run.ts";
 /** What the runners print for a test that passed. */
 const PASSED_LINE = /^(\s*✔ .*|\(pass\) .*|.* \.\.\. ok \(\S+\))\n/gm;
 
+/** Whether a test of the file failed, or something besides its tests went wrong. */
+export function hasFailed(result: FileResult): boolean {
+  return count([result], "failed") > 0 || result.problems.length > 0;
+}
+
 /** One line for a file; for one that failed, all that it printed as well, but for the tests that passed. */
 export function printFile(result: FileResult): void {
-  const failed = count([result], "failed") > 0 || result.problems.length > 0;
+  const failed = hasFailed(result);
   const seconds = (result.milliseconds / 1000).toFixed(1);
   const skipped = count([result], "skipped");
   console.log(
