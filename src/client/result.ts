@@ -47,7 +47,24 @@ function createResult<T>({ fields, rows, tag }: StatementResult, notices: readon
  *
  * @see PostgreSQL manual, 53.7, CommandComplete
  */
-export function readCommandTag(tag: string): { command: string | null; rowCount: number | null } {
+export function readCommandTag(tag: string): CommandTag {
+  if (tag === lastTag) return lastRead;
+  lastRead = parseCommandTag(tag);
+  lastTag = tag;
+  return lastRead;
+}
+
+/** What a command tag says. */
+interface CommandTag {
+  readonly command: string | null;
+  readonly rowCount: number | null;
+}
+
+// Tags come in runs of one kind.
+let lastTag = "";
+let lastRead: CommandTag = { command: null, rowCount: null };
+
+function parseCommandTag(tag: string): CommandTag {
   if (tag === "") return { command: null, rowCount: null };
   const match = /^(.*?)(?: \d+)? (\d+)$/.exec(tag);
   if (match === null) return { command: tag, rowCount: null };

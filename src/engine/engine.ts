@@ -73,6 +73,8 @@ export class Engine {
   #bytesInFlight: number = 0;
   /** Why nothing works any more. */
   #ended: Failure | null = null;
+  /** The last command tag: the next one is mostly the same. */
+  #tag: string = "";
   /** A FATAL error that the server gave before it closed. */
   #fatal: ResponseFields | null = null;
 
@@ -408,7 +410,8 @@ export class Engine {
         readEmpty("BindComplete", request, phase.BIND, start, end);
         return this.#onBindComplete(request);
       case types.COMMAND_COMPLETE:
-        return this.#onCommandComplete(request, backend.readCommandComplete(bytes, start, end));
+        this.#tag = backend.readCommandComplete(bytes, start, end, this.#tag);
+        return this.#onCommandComplete(request, this.#tag);
       case types.PARSE_COMPLETE:
         readEmpty("ParseComplete", request, phase.PARSE, start, end);
         request.phase = phase.PARAMETERS;

@@ -47,9 +47,20 @@ export function readBackendKeyData(bytes: Uint8Array, start: number, end: number
   return { processId, secretKey: reader.bytes(length) };
 }
 
-/** The command tag. */
-export function readCommandComplete(bytes: Uint8Array, start: number, end: number): string {
-  return readOneString("CommandComplete", bytes, start, end);
+/** The command tag: `known` itself, where it says the same, which saves making it anew. */
+export function readCommandComplete(bytes: Uint8Array, start: number, end: number, known: string): string {
+  return isAscii(known, bytes, start, end) ? known : readOneString("CommandComplete", bytes, start, end);
+}
+
+/** Whether the bytes are these ASCII characters and a zero byte. */
+function isAscii(text: string, bytes: Uint8Array, start: number, end: number): boolean {
+  const { length } = text;
+  if (end - start !== length + 1 || bytes[end - 1] !== 0) return false;
+  for (let i = 0; i < length; i++) {
+    const byte = bytes[start + i]!;
+    if (byte === 0 || byte > 0x7f || byte !== text.charCodeAt(i)) return false;
+  }
+  return true;
 }
 
 /** CopyInResponse, CopyOutResponse or CopyBothResponse. */

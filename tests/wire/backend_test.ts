@@ -52,7 +52,7 @@ const CASES: readonly Case[] = [
   },
   {
     name: "readCommandComplete",
-    read: backend.readCommandComplete,
+    read: (bytes, start, end) => backend.readCommandComplete(bytes, start, end, ""),
     hex: "43 0000000f 494e5345525420302035 00",
     value: "INSERT 0 5",
   },
