@@ -3,16 +3,9 @@
 import { copyRefused } from "../engine/failures.ts";
 import { EXTENDED, type Request } from "../engine/request.ts";
 import { PipelineAbortedError } from "../errors.ts";
-import {
-  execute,
-  executeBatch,
-  type Executor,
-  type QueryOptions,
-  throwIfFailed,
-  withSite,
-} from "./executor.ts";
+import { execute, executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { mend, needsMending, noteTag, runMended, withNames } from "./type_loader.ts";
+import { isWell, mend, runMended, withNames } from "./type_loader.ts";
 import { compile, type Fragment } from "./sql.ts";
 
 /** Options of a batch. */
@@ -30,23 +23,21 @@ const COPY = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*copy\b/i;
 
 /** Runs statements under one Sync; rejects when one fails. */
 export async function runAtomicBatch(executor: Executor, fragments: readonly Fragment[]): Promise<Result[]> {
-  const site = executor.keepsStacks ? new Error() : undefined;
   if (fragments.length === 0) return [];
   const statements = fragments.map(compile);
   // In the midst of a segment the server would read what follows as copy data.
   if (statements.some(({ text }) => COPY.test(text))) {
-    throw withSite(copyRefused("COPY", "copyFrom() or copyTo"), site);
+    throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = () => withNames(executor, () => executeBatch(executor, statements, executor.types.objects));
   let requests = await once();
   for (let i = 0; i < requests.length; i++) {
     const settled = requests[i]!;
-    noteTag(executor, settled);
-    if (!needsMending(executor, settled)) continue;
+    if (isWell(executor, settled)) continue;
     // A value of an unknown type keeps the whole batch from being sent: it is made again as a whole.
     requests[i] = await mend(executor, settled, async () => (requests = await once())[i]!);
   }
-  if (requests.some(({ failure }) => failure !== null)) throw withSite(batchError(requests), site);
+  if (requests.some(({ failure }) => failure !== null)) throw batchError(requests);
   return requests.map((request) => resultOf(request));
 }
 
@@ -55,7 +46,6 @@ export async function runSettledBatch(
   executor: Executor,
   fragments: readonly Fragment[],
 ): Promise<PromiseSettledResult<Result>[]> {
-  const site = executor.keepsStacks ? new Error() : undefined;
   const run = (fragment: Fragment) => {
     const statement = compile(fragment);
     return runMended(executor, () => execute(executor, EXTENDED, statement, executor.types.objects));
@@ -63,7 +53,7 @@ export async function runSettledBatch(
   return await Promise.allSettled(
     fragments.map((fragment) =>
       run(fragment).then((request) => {
-        throwIfFailed(request, site);
+        throwIfFailed(request, undefined);
         return resultOf<Row>(request);
       })
     ),

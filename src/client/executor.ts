@@ -94,48 +94,61 @@ export function trace(request: Request, label: string | undefined): void {
   if (isTraced(channels.query)) chainObserver(request, traceRequest(channels.query, request, label));
 }
 
-/** Runs statements under one Sync; resolves with all of their requests settled. */
-export async function executeBatch(
+/**
+ * Runs statements under one Sync; resolves with all of their requests settled.
+ *
+ * @throws {UnknownTypeError} at once, as {@linkcode execute}
+ */
+export function executeBatch(
   executor: Executor,
   statements: readonly Statement[],
   planner: RowPlanner,
 ): Promise<Request[]> {
-  const settled: Promise<Request>[] = [];
-  const requests = statements.map((statement) => {
-    let request!: Request;
-    settled.push(
-      new Promise((resolve) => request = createRequest(executor, EXTENDED, statement, planner, resolve)),
-    );
-    return request;
+  let unsettled = statements.length;
+  let resolveAll!: (requests: Request[]) => void;
+  const onSettled = () => {
+    if (--unsettled === 0) resolveAll(requests);
+  };
+  const requests = statements.map((statement) =>
+    createRequest(executor, EXTENDED, statement, planner, onSettled)
+  );
+  return new Promise((resolve) => {
+    resolveAll = resolve;
+    requests.forEach((request, i) => {
+      request.inBatch = true;
+      trace(request, undefined);
+      if (i === requests.length - 1) return;
+      request.next = requests[i + 1]!;
+      request.sync = SYNC_LATER;
+    });
+    executor.submit(requests[0]!);
   });
-  requests.forEach((request, i) => {
-    request.inBatch = true;
-    trace(request, undefined);
-    if (i === requests.length - 1) return;
-    request.next = requests[i + 1]!;
-    request.sync = SYNC_LATER;
-  });
-  executor.submit(requests[0]!);
-  return await Promise.all(settled);
 }
 
-/** Runs a statement; resolves, never rejects, with the settled request. */
+/**
+ * Runs a statement; resolves, never rejects, with the settled request.
+ *
+ * @throws {UnknownTypeError} at once, when a parameter's type is known by name only
+ */
 export function execute(
   executor: Executor,
   kind: number,
-  statement: Statement,
+  { text, values }: Statement,
   planner: RowPlanner,
   options?: QueryOptions,
 ): Promise<Request> {
+  const parameters = bindParameters(values, executor.types.registry);
   return new Promise((resolve) => {
-    const request = createRequest(executor, kind, statement, planner, resolve);
+    const request = new Request(kind, text, parameters, planner, resolve);
+    request.alone = mayCopyIn(text);
     trace(request, options?.label);
     if (options === undefined) executor.submit(request);
     else submitWith(executor, request, options, resolve);
   });
 }
 
-function submitWith(
+/** Submits a request that its caller may give up; `resolve` is called when they do. */
+export function submitWith(
   executor: Executor,
   request: Request,
   options: QueryOptions,
@@ -182,8 +195,14 @@ export function chainObserver(request: Request, observer: (request: Request) => 
  * Rather too often than too seldom: it only costs the pipelining.
  */
 export function mayCopyIn(text: string): boolean {
-  return /\bstdin\b/i.test(text);
+  if (text === lastHarmless) return false;
+  if (/\bstdin\b/i.test(text)) return true;
+  lastHarmless = text;
+  return false;
 }
+
+// Queries come in bursts of one text.
+let lastHarmless = "";
 
 /** Throws a settled request's failure. Called in an async function, so that the stack shows who awaits it. */
 export function throwIfFailed(request: Request, site: Error | undefined): void {

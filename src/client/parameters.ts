@@ -5,6 +5,7 @@ import { encodeParameters, parameterTypes } from "../codecs/parameter_encoder.ts
 import type { Registry } from "../codecs/registry.ts";
 import { ValueError } from "../errors.ts";
 import { NO_PARAMETERS, type Parameters } from "../engine/request.ts";
+import { keepShape } from "../wire/keep_shape.ts";
 import type { Writer } from "../wire/writer.ts";
 
 const NONE_DECLARED: readonly number[] = [];
@@ -44,3 +45,5 @@ class BoundParameters implements Parameters {
 export function bindParameters(values: readonly unknown[], registry: Registry): Parameters {
   return values.length === 0 ? NO_PARAMETERS : new BoundParameters(values, registry);
 }
+
+keepShape(new BoundParameters([], {} as Registry));

@@ -8,14 +8,14 @@ import {
   type Executor,
   executorFor,
   type QueryOptions,
+  submitWith,
   throwIfFailed,
   trace,
-  watch,
 } from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
-import { loadFieldTypes, runMended } from "./type_loader.ts";
+import { isWell, loadFieldTypes, mend, withNames } from "./type_loader.ts";
 
 /** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
 export class PreparedStatement implements AsyncDisposable {
@@ -38,11 +38,12 @@ export class PreparedStatement implements AsyncDisposable {
    * @param values what `$1`, `$2` … stand for
    * @throws {PipegresError} when the statement is closed
    */
-  async query<T = Row>(values: readonly unknown[] = [], options: QueryOptions = {}): Promise<Result<T>> {
-    const site = this.#executor.keepsStacks ? new Error() : undefined;
+  async query<T = Row>(values: readonly unknown[] = [], options?: QueryOptions): Promise<Result<T>> {
     const executor = executorFor(this.#executor, options);
-    const request = await runMended(executor, () => this.#execute(executor, values, options));
-    throwIfFailed(request, site);
+    const run = () => this.#execute(executor, values, options);
+    let request = await withNames(executor, run);
+    if (!isWell(executor, request)) request = await mend(executor, request, run);
+    throwIfFailed(request, undefined);
     return resultOf(request);
   }
 
@@ -84,18 +85,18 @@ export class PreparedStatement implements AsyncDisposable {
     return this.close();
   }
 
-  #execute(executor: Executor, values: readonly unknown[], options: QueryOptions): Promise<Request> {
-    return new Promise<Request>((resolve) => {
-      const made = this.#request(executor, EXTENDED, values, resolve);
-      if (options.pipeline === false) made.alone = true;
-      trace(made, options.label);
-      if (options.signal?.aborted) {
-        made.aborted = true;
-        made.fail(() => options.signal!.reason as Error);
-        return made.settle();
-      }
-      watch(this.#executor, made, options, () => resolve(made));
-      this.#executor.submit(made);
+  #execute(
+    executor: Executor,
+    values: readonly unknown[],
+    options: QueryOptions | undefined,
+  ): Promise<Request> {
+    let resolve!: (request: Request) => void;
+    const request = this.#request(executor, EXTENDED, values, (settled) => resolve(settled));
+    return new Promise((settle) => {
+      resolve = settle;
+      trace(request, options?.label);
+      if (options === undefined) this.#executor.submit(request);
+      else submitWith(this.#executor, request, options, settle);
     });
   }
 

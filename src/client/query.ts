@@ -22,7 +22,8 @@ import { compile, Fragment } from "./sql.ts";
 import { DESCRIBE, EXTENDED, type Request, STREAM } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
-import { prepareTypes, runMended, withNames } from "./type_loader.ts";
+import { keepShape } from "../wire/keep_shape.ts";
+import { isWell, mend, prepareTypes, withNames } from "./type_loader.ts";
 import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
@@ -38,7 +39,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   readonly #executor: Executor;
   readonly #site: Error | undefined;
   #options: QueryOptions | undefined = undefined;
-  #ran: { readonly shape: RowShape; readonly request: Promise<Request> } | undefined = undefined;
+  #run: Run | undefined = undefined;
 
   /** Use the `sql` tag of a connection or a pool. */
   constructor(executor: Executor, strings: readonly string[], values: readonly unknown[]) {
@@ -83,10 +84,11 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    *
    * @throws {ValueError} when there is no row, or more than one
    */
-  async one(): Promise<T> {
-    const { rows } = await this.#settled("object");
-    if (rows.length !== 1) throw withSite(failCount("exactly one row", rows.length), this.#site);
-    return rows[0] as T;
+  one(): Promise<T> {
+    return this.#settled("object", ({ rows }) => {
+      if (rows.length !== 1) throw withSite(failCount("exactly one row", rows.length), this.#site);
+      return rows[0] as T;
+    });
   }
 
   /**
@@ -94,10 +96,11 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    *
    * @throws {ValueError} when there is more than one row
    */
-  async maybeOne(): Promise<T | undefined> {
-    const { rows } = await this.#settled("object");
-    if (rows.length > 1) throw withSite(failCount("at most one row", rows.length), this.#site);
-    return rows[0] as T | undefined;
+  maybeOne(): Promise<T | undefined> {
+    return this.#settled("object", ({ rows }) => {
+      if (rows.length > 1) throw withSite(failCount("at most one row", rows.length), this.#site);
+      return rows[0] as T | undefined;
+    });
   }
 
   /**
@@ -105,23 +108,23 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    *
    * @throws {ValueError} when there is no row or more than one, or no column
    */
-  async scalar(): Promise<T> {
-    const { rows } = await this.#settled("array");
-    if (rows.length !== 1) throw withSite(failCount("exactly one row", rows.length), this.#site);
-    const row = rows[0] as unknown[];
-    if (row.length === 0) throw withSite(new ValueError("Expected a column, received none"), this.#site);
-    return row[0] as T;
+  scalar(): Promise<T> {
+    return this.#settled("array", ({ rows }) => {
+      if (rows.length !== 1) throw withSite(failCount("exactly one row", rows.length), this.#site);
+      const row = rows[0] as unknown[];
+      if (row.length === 0) throw withSite(new ValueError("Expected a column, received none"), this.#site);
+      return row[0] as T;
+    });
   }
 
   /** Runs the query; resolves with rows, count, command, fields and notices. */
-  async result(): Promise<Result<T>> {
-    return resultOf(await this.#settled("object"));
+  result(): Promise<Result<T>> {
+    return this.#settled("object", resultOf<T>);
   }
 
   /** Runs the query; resolves with rows as arrays in column order, columns of one name all kept. */
-  async arrays<A extends unknown[] = unknown[]>(): Promise<A[]> {
-    const { rows } = await this.#settled("array");
-    return rows as A[];
+  arrays<A extends unknown[] = unknown[]>(): Promise<A[]> {
+    return this.#settled("array", rowsOf<A>);
   }
 
   /**
@@ -131,12 +134,13 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * and xid Uint32Array, int8 BigInt64Array, xid8 BigUint64Array, float4 Float32Array, float8 Float64Array. Else it is a
    * plain array.
    */
-  async columns<C extends Columns = Columns>(): Promise<C> {
-    const { fields, rows } = await this.#settled("array");
-    const { types } = executorFor(this.#executor, this.#options);
-    const builder = new ColumnBuilder(fields ?? [], types.registry);
-    for (const row of rows) builder.addRow(row as unknown[]);
-    return builder.finish() as C;
+  columns<C extends Columns = Columns>(): Promise<C> {
+    return this.#settled("array", ({ fields, rows }) => {
+      const { types } = executorFor(this.#executor, this.#options);
+      const builder = new ColumnBuilder(fields ?? [], types.registry);
+      for (const row of rows) builder.addRow(row as unknown[]);
+      return builder.finish() as C;
+    });
   }
 
   /**
@@ -146,8 +150,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    */
   async json(): Promise<string> {
     await prepareTypes(this.#executor, compile(this));
-    const { rows } = await this.#settled("json");
-    return `[${rows.join(",")}]`;
+    return await this.#settled("json", ({ rows }) => `[${rows.join(",")}]`);
   }
 
   /**
@@ -197,14 +200,14 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
     return "Query";
   }
 
-  async #rows(): Promise<T[]> {
-    const { rows } = await this.#settled("object");
-    return rows as T[];
+  #rows(): Promise<T[]> {
+    return this.#settled("object", rowsOf<T>);
   }
 
-  async #settled(shape: RowShape): Promise<Request> {
-    this.#ran ??= { shape, request: this.#run(shape) };
-    if (this.#ran.shape !== shape) {
+  // One async function and no more: each would cost as much as the rest of a query here.
+  async #settled<R>(shape: RowShape, pick: (request: Request) => R): Promise<R> {
+    const run = this.#run ??= this.#start(shape);
+    if (run.shape !== shape) {
       throw withSite(
         new ValueError(
           "Cannot give the rows in another shape: a query runs once, and its rows have been made",
@@ -212,21 +215,37 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
         this.#site,
       );
     }
-    const request = await this.#ran.request;
+    let request = await run.request;
+    if (!isWell(run.executor, request)) {
+      request = await (run.mended ??= mend(run.executor, request, run.again));
+    }
     throwIfFailed(request, this.#site);
-    return request;
+    return pick(request);
   }
 
-  #run(shape: RowShape): Promise<Request> {
+  #start(shape: RowShape): Run {
     const executor = executorFor(this.#executor, this.#options);
     const statement = compile(this);
-    return runMended(
-      executor,
-      () => execute(executor, EXTENDED, statement, executor.types.planner(shape), this.#options),
-    );
+    const again = () => execute(executor, EXTENDED, statement, executor.types.planner(shape), this.#options);
+    return { executor, shape, again, request: withNames(executor, again), mended: undefined };
   }
+}
+
+/** The one run of a query. */
+interface Run {
+  readonly executor: Executor;
+  readonly shape: RowShape;
+  readonly again: () => Promise<Request>;
+  readonly request: Promise<Request>;
+  mended: Promise<Request> | undefined;
+}
+
+function rowsOf<T>({ rows }: Request): T[] {
+  return rows as T[];
 }
 
 function failCount(wanted: string, received: number): ValueError {
   return new ValueError(`Expected ${wanted}, received ${received}`);
 }
+
+keepShape(new Query({ keepsStacks: false } as Executor, [], []));

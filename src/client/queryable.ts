@@ -8,7 +8,7 @@ import { execute, type Executor, executorFor, type QueryOptions, throwIfFailed }
 import { checkChannel } from "./notifications.ts";
 import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
-import { mendResults, noteTag, runMended } from "./type_loader.ts";
+import { isWell, mend, mendResults, noteTag, withNames } from "./type_loader.ts";
 import { checkText, type Fragment, helpers, type SqlHelpers } from "./sql.ts";
 
 /** A template tag that makes queries of this session, with the helpers of `sql`. */
@@ -49,14 +49,12 @@ export class Queryable {
     options?: QueryOptions,
   ): Promise<Result<T>> {
     const executor = executorFor(this.#executor, options);
-    const site = executor.keepsStacks ? new Error() : undefined;
     checkText(text);
     const statement = { text, values };
-    const request = await runMended(
-      executor,
-      () => execute(executor, EXTENDED, statement, executor.types.objects, options),
-    );
-    throwIfFailed(request, site);
+    const run = () => execute(executor, EXTENDED, statement, executor.types.objects, options);
+    let request = await withNames(executor, run);
+    if (!isWell(executor, request)) request = await mend(executor, request, run);
+    throwIfFailed(request, undefined);
     return resultOf(request);
   }
 
@@ -72,12 +70,11 @@ export class Queryable {
    */
   async exec<T = Row>(text: string, options?: QueryOptions): Promise<Result<T>[]> {
     const executor = executorFor(this.#executor, options);
-    const site = executor.keepsStacks ? new Error() : undefined;
     checkText(text);
     const request = await execute(executor, SIMPLE, { text, values: [] }, executor.types.objects, options);
     for (const result of request.results ?? []) noteTag(executor, result);
     if (executor.types.concerns(request)) await mendResults(executor, request);
-    throwIfFailed(request, site);
+    throwIfFailed(request, undefined);
     return resultsOf(request);
   }
 

@@ -19,6 +19,7 @@ import {
   SYNC_SHARED,
 } from "../engine/request.ts";
 import { PipegresError, PostgresError } from "../errors.ts";
+import { keepShape } from "../wire/keep_shape.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { type Attachment, chainObserver, type Executor } from "./executor.ts";
 import type { Types } from "./types.ts";
@@ -246,3 +247,7 @@ export function attachRollbackError(error: unknown, rollbackError: unknown): voi
   if (typeof error !== "object" || error === null || !Object.isExtensible(error)) return;
   Object.defineProperty(error, "rollbackError", { value: rollbackError, configurable: true, writable: true });
 }
+
+keepShape(
+  new TransactionExecutor({} as ServerConnection, {} as Lease, "", {} as Executor),
+);

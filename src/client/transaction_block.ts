@@ -10,6 +10,7 @@ import {
   openLargeObject,
   unlinkLargeObject,
 } from "./large_object.ts";
+import { keepShape } from "../wire/keep_shape.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 import {
@@ -289,4 +290,11 @@ class SavepointExecutor implements Executor {
     throwIfFailed(await undone, undefined);
     throwIfFailed(await released, undefined);
   }
+}
+
+{
+  const executor = { types: undefined, keepsStacks: false } as unknown as TransactionExecutor;
+  const savepoint = new SavepointExecutor(executor);
+  keepShape(savepoint);
+  keepShape(new Transaction(executor, savepoint));
 }

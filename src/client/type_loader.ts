@@ -164,33 +164,59 @@ function partsOf(type: TypeDescription): number[] {
 /** Runs a request, and mends it where types were not known. */
 export async function runMended(executor: Executor, once: () => Promise<Request>): Promise<Request> {
   const request = await withNames(executor, once);
-  noteTag(executor, request);
-  return needsMending(executor, request) ? await mend(executor, request, once) : request;
+  return isWell(executor, request) ? request : await mend(executor, request, once);
 }
 
-/** Runs what makes requests; a type that is known by name only is looked up first. */
-export async function withNames<R>(executor: Executor, run: () => Promise<R>): Promise<R> {
-  for (let round = 0;; round++) {
+/**
+ * Runs what makes requests; a type that is known by name only is looked up first.
+ *
+ * @param run throws an UnknownTypeError at once, when nothing was sent, where it must
+ */
+export function withNames<R>(executor: Executor, run: () => Promise<R>): Promise<R> {
+  try {
+    return run();
+  } catch (error) {
+    return runWithNames(executor, run, error);
+  }
+}
+
+async function runWithNames<R>(executor: Executor, run: () => Promise<R>, first: unknown): Promise<R> {
+  let error = first;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    if (!(error instanceof UnknownTypeError)) throw error;
+    const { type } = error;
+    const loaded = typeof type === "string"
+      ? await loadName(executor, type)
+      : await loadTypes(executor, [type]);
+    if (!loaded || typeof type !== "string" && executor.types.isUnknown(type)) throw error;
     try {
       return await run();
-    } catch (error) {
-      // Nothing was sent: the parameters' types are declared first of all.
-      if (!(error instanceof UnknownTypeError) || round === MOST_ROUNDS) throw error;
-      const { type } = error;
-      const loaded = typeof type === "string"
-        ? await loadName(executor, type)
-        : await loadTypes(executor, [type]);
-      if (!loaded || typeof type !== "string" && executor.types.isUnknown(type)) throw error;
+    } catch (next) {
+      error = next;
     }
   }
+  throw error;
+}
+
+/** Takes note of what a settled request may have changed; false when {@linkcode mend} may have something to do. */
+export function isWell(executor: Executor, request: Request): boolean {
+  noteTag(executor, request);
+  return !needsMending(executor, request);
 }
 
 /** Types that this session has altered are looked up anew, and names where their meaning may have changed. */
 export function noteTag({ types }: Executor, { tag }: { readonly tag: string }): void {
-  if (!CHANGES.test(tag)) return;
+  if (tag === lastHarmless) return;
+  if (!CHANGES.test(tag)) {
+    lastHarmless = tag;
+    return;
+  }
   types.forgetNames();
   if (tag.startsWith("ALTER")) types.forgetAltered();
 }
+
+// Tags come in runs of one kind.
+let lastHarmless = "";
 
 const CHANGES = /^(?:ALTER|CREATE|DROP|SET|RESET|DISCARD|ROLLBACK)\b/;
 

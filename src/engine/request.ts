@@ -7,6 +7,7 @@
 
 import type { Notice, ResponseFields } from "../errors.ts";
 import type { CopyResponse, Field } from "../wire/backend.ts";
+import { keepShape } from "../wire/keep_shape.ts";
 import type { Writer } from "../wire/writer.ts";
 import * as phase from "./phase.ts";
 import type { Statement, StatementPlan } from "./statement_cache.ts";
@@ -226,3 +227,7 @@ export const NO_PARAMETERS: Parameters = {
   },
   snapshot(): void {},
 };
+
+keepShape(
+  new Request(EXTENDED, "", NO_PARAMETERS, { plan: () => () => undefined, formats: () => [] }, () => {}),
+);

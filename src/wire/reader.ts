@@ -1,6 +1,7 @@
 /** A bounds-checked cursor over one message's borrowed body. */
 
 import { ProtocolError } from "../errors.ts";
+import { keepShape } from "./keep_shape.ts";
 import { utf8Slice } from "./utf8.ts";
 
 /** Reads protocol fields in network byte order; every read past the end is a ProtocolError. */
@@ -84,3 +85,5 @@ export class Reader {
     throw new ProtocolError(`Cannot read ${this.message}: ${reason}`);
   }
 }
+
+keepShape(new Reader("", new Uint8Array(0), 0, 0));
