@@ -5,7 +5,7 @@ import process from "node:process";
 import { CpuReader } from "./cpu_reader.ts";
 import { loadPackage } from "./packages.ts";
 import type { Round } from "./results.ts";
-import { isStable } from "./schedule.ts";
+import { isWarm } from "./schedule.ts";
 
 /** What is used of mitata. */
 interface Mitata {
@@ -22,7 +22,7 @@ interface MitataStats {
 
 /** Operations that take longer, in microseconds, are worth a reading after each of them. */
 const SLOW_OPERATION = 1_000;
-/** Operations in a window at least. */
+/** Operations in a window at least; of those that are longer than the window, one. */
 const MIN_SLOW = 2;
 const MIN_QUICK = 50;
 
@@ -45,7 +45,7 @@ export class Meter {
   }
 
   /**
-   * Runs operations for about `milliseconds`, at least two.
+   * Runs operations for about `milliseconds`.
    *
    * CPU time is read between operations, so that mitata's own work before and after its loop is left out.
    */
@@ -54,7 +54,7 @@ export class Meter {
     const cpu = new CpuReader(this.#operation, { now: () => performance.now(), cpu: cpuMicroseconds });
     const stats = await this.#mitata.measure(slow ? cpu.runSlow : cpu.runQuick, {
       min_cpu_time: milliseconds * 1e6,
-      min_samples: slow ? MIN_SLOW : MIN_QUICK,
+      min_samples: !slow ? MIN_QUICK : this.#p50 > milliseconds * 1000 ? 1 : MIN_SLOW,
       // Every operation is timed by itself: no batches.
       batch_threshold: 0,
       warmup_threshold: 0,
@@ -82,7 +82,7 @@ export class Meter {
     };
   }
 
-  /** Runs windows until they agree and compilers have had some time, or `limit` milliseconds have passed. */
+  /** Runs windows until they become no cheaper, or `limit` milliseconds have passed. */
   async warmUp(window: number, limit: number): Promise<{ milliseconds: number; stable: boolean }> {
     const began = performance.now();
     await this.#operation();
@@ -92,9 +92,9 @@ export class Meter {
     }
     const costs: number[] = [];
     for (;;) {
-      costs.push((await this.window(window)).p50);
+      costs.push((await this.window(window)).cpu);
       const milliseconds = performance.now() - began;
-      if (isStable(costs) && milliseconds >= limit / 4) return { milliseconds, stable: true };
+      if (isWarm(costs)) return { milliseconds, stable: true };
       if (milliseconds >= limit) return { milliseconds, stable: false };
     }
   }

@@ -1,6 +1,6 @@
 /** In which order windows are measured, and when a driver counts as warm. */
 
-import { createRandom, median, shuffle } from "./statistics.ts";
+import { createRandom, shuffle } from "./statistics.ts";
 
 /**
  * One order of all competitors for each round: windows are interleaved, and nobody always follows the same one.
@@ -14,14 +14,18 @@ export function roundOrders(count: number, rounds: number, seed: number): number
   return Array.from({ length: rounds }, () => shuffle(all, random));
 }
 
-/** Windows whose medians must agree before a driver counts as warm. */
-const STABLE_WINDOWS = 3;
-/** How far they may be apart, relative to their median. */
-const STABLE_SPREAD = 0.1;
+/** Windows without progress before a driver counts as warm. */
+const STABLE_WINDOWS = 5;
+/** What is progress: compilers still make the operation cheaper, noise does not. */
+const PROGRESS = 0.03;
 
-/** Whether the last warm-up windows agree; `costs` are one number for each window. */
-export function isStable(costs: readonly number[]): boolean {
-  const last = costs.slice(-STABLE_WINDOWS);
-  if (last.length < STABLE_WINDOWS) return false;
-  return Math.max(...last) - Math.min(...last) <= STABLE_SPREAD * median(last);
+/**
+ * Whether warming up gains nothing any more: the last windows hold no cheaper one than those before.
+ *
+ * @param costs CPU time per operation, one for each window
+ */
+export function isWarm(costs: readonly number[]): boolean {
+  if (costs.length < 2 * STABLE_WINDOWS) return false;
+  const before = Math.min(...costs.slice(0, -STABLE_WINDOWS));
+  return Math.min(...costs.slice(-STABLE_WINDOWS)) >= before * (1 - PROGRESS);
 }
