@@ -1,9 +1,9 @@
 /** Several statements in one round trip. */
 
 import { copyRefused } from "../engine/failures.ts";
-import { EXTENDED, type Request } from "../engine/request.ts";
+import type { Request } from "../engine/request.ts";
 import { PipelineAbortedError } from "../errors.ts";
-import { execute, executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { isWell, mend, runMended, withNames } from "./type_loader.ts";
 import { compile, type Fragment } from "./sql.ts";
@@ -46,13 +46,9 @@ export async function runSettledBatch(
   executor: Executor,
   fragments: readonly Fragment[],
 ): Promise<PromiseSettledResult<Result>[]> {
-  const run = (fragment: Fragment) => {
-    const statement = compile(fragment);
-    return runMended(executor, () => execute(executor, EXTENDED, statement, executor.types.objects));
-  };
   return await Promise.allSettled(
     fragments.map((fragment) =>
-      run(fragment).then((request) => {
+      runMended(executor, compile(fragment), "object").then((request) => {
         throwIfFailed(request, undefined);
         return resultOf<Row>(request);
       })

@@ -27,9 +27,8 @@ class BoundParameters implements Parameters {
     this.#values = values;
     this.#registry = registry;
     const types = parameterTypes(values, registry);
-    this.declaredTypes = types.some((oid) => oid !== 0) ? types : NONE_DECLARED;
-    // A value of a declared type needs no word of the server's.
-    this.ambiguous = values.some((value, i) => (types[i] ?? 0) === 0 && isAmbiguous(value));
+    this.declaredTypes = types.some(isDeclared) ? types : NONE_DECLARED;
+    this.ambiguous = needsDescription(values, types);
   }
 
   write(writer: Writer, types: readonly number[] | null): void {
@@ -39,6 +38,18 @@ class BoundParameters implements Parameters {
   snapshot(): void {
     this.#values = snapshot(this.#values);
   }
+}
+
+function isDeclared(oid: number): boolean {
+  return oid !== 0;
+}
+
+/** Whether a value has to wait for the server's word. One of a declared type needs none. */
+function needsDescription(values: readonly unknown[], types: readonly number[]): boolean {
+  for (let i = 0; i < values.length; i++) {
+    if ((types.length === 0 || types[i] === 0) && isAmbiguous(values[i])) return true;
+  }
+  return false;
 }
 
 /** Parameters for these values; nothing is encoded yet. */

@@ -18,12 +18,12 @@ import {
 } from "./executor.ts";
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
-import { compile, Fragment } from "./sql.ts";
-import { DESCRIBE, EXTENDED, type Request, STREAM } from "../engine/request.ts";
+import { compile, Fragment, type Statement } from "./sql.ts";
+import { DESCRIBE, type Request, STREAM } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
 import { keepShape } from "../wire/keep_shape.ts";
-import { isWell, mend, prepareTypes, withNames } from "./type_loader.ts";
+import { isWell, mendStatement, prepareTypes, runStatement, withNames } from "./type_loader.ts";
 import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
@@ -216,8 +216,9 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
       );
     }
     let request = await run.request;
-    if (!isWell(run.executor, request)) {
-      request = await (run.mended ??= mend(run.executor, request, run.again));
+    const { executor, statement } = run;
+    if (!isWell(executor, request)) {
+      request = await (run.mended ??= mendStatement(executor, statement, shape, this.#options, request));
     }
     throwIfFailed(request, this.#site);
     return pick(request);
@@ -226,16 +227,16 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   #start(shape: RowShape): Run {
     const executor = executorFor(this.#executor, this.#options);
     const statement = compile(this);
-    const again = () => execute(executor, EXTENDED, statement, executor.types.planner(shape), this.#options);
-    return { executor, shape, again, request: withNames(executor, again), mended: undefined };
+    const request = runStatement(executor, statement, shape, this.#options);
+    return { executor, statement, shape, request, mended: undefined };
   }
 }
 
 /** The one run of a query. */
 interface Run {
   readonly executor: Executor;
+  readonly statement: Statement;
   readonly shape: RowShape;
-  readonly again: () => Promise<Request>;
   readonly request: Promise<Request>;
   mended: Promise<Request> | undefined;
 }

@@ -1,6 +1,6 @@
 /** The query methods that a connection, a pool and a transaction share. */
 
-import { EXTENDED, SIMPLE } from "../engine/request.ts";
+import { SIMPLE } from "../engine/request.ts";
 import { type BatchOptions, runAtomicBatch, runSettledBatch } from "./batch.ts";
 import { CopyFromStream, CopyToStream } from "./copy.ts";
 import { type CopyRow, copyRows, type CopyRowsOptions } from "./copy_rows.ts";
@@ -8,7 +8,7 @@ import { execute, type Executor, executorFor, type QueryOptions, throwIfFailed }
 import { checkChannel } from "./notifications.ts";
 import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
-import { isWell, mend, mendResults, noteTag, withNames } from "./type_loader.ts";
+import { isWell, mendResults, mendStatement, noteTag, runStatement } from "./type_loader.ts";
 import { checkText, type Fragment, helpers, type SqlHelpers } from "./sql.ts";
 
 /** A template tag that makes queries of this session, with the helpers of `sql`. */
@@ -51,9 +51,10 @@ export class Queryable {
     const executor = executorFor(this.#executor, options);
     checkText(text);
     const statement = { text, values };
-    const run = () => execute(executor, EXTENDED, statement, executor.types.objects, options);
-    let request = await withNames(executor, run);
-    if (!isWell(executor, request)) request = await mend(executor, request, run);
+    let request = await runStatement(executor, statement, "object", options);
+    if (!isWell(executor, request)) {
+      request = await mendStatement(executor, statement, "object", options, request);
+    }
     throwIfFailed(request, undefined);
     return resultOf(request);
   }

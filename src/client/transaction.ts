@@ -99,13 +99,15 @@ export class TransactionExecutor implements Executor {
   submit(request: Request): void {
     if (this.#ended !== undefined) return refuse(request, this.#ended);
     for (let each: Request | null = request; each !== null; each = each.next) {
-      chainObserver(each, (settled) => {
-        if (settled.failure !== null) this.#firstFailure ??= settled;
-      });
+      chainObserver(each, this.#onSettled);
     }
     if (mayShare(request)) request.sync = SYNC_SHARED;
     this.#route(request);
   }
+
+  readonly #onSettled = (request: Request): void => {
+    if (request.failure !== null) this.#firstFailure ??= request;
+  };
 
   /** Behind BEGIN, in its segment or after its answer. */
   #route(request: Request): void {

@@ -12,7 +12,7 @@ import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 import { execute, executeBatch, type Executor, type QueryOptions } from "./executor.ts";
 import type { Statement } from "./sql.ts";
-import { createDecoder, UndecodedRow, type UnknownColumns } from "./types.ts";
+import { createDecoder, type RowShape, UndecodedRow, type UnknownColumns } from "./types.ts";
 
 // typcategory A alone is not enough: a user may give it to any type.
 const LOOK_UP = `
@@ -161,10 +161,43 @@ function partsOf(type: TypeDescription): number[] {
   return parts.filter((oid) => oid !== undefined && oid !== 0) as number[];
 }
 
-/** Runs a request, and mends it where types were not known. */
-export async function runMended(executor: Executor, once: () => Promise<Request>): Promise<Request> {
-  const request = await withNames(executor, once);
-  return isWell(executor, request) ? request : await mend(executor, request, once);
+/** Runs a statement, and mends it where types were not known. */
+export async function runMended(
+  executor: Executor,
+  statement: Statement,
+  shape: RowShape,
+  options?: QueryOptions,
+): Promise<Request> {
+  const request = await runStatement(executor, statement, shape, options);
+  return isWell(executor, request)
+    ? request
+    : await mendStatement(executor, statement, shape, options, request);
+}
+
+/** Runs a statement; a type that is known by name only is looked up first. */
+export function runStatement(
+  executor: Executor,
+  statement: Statement,
+  shape: RowShape,
+  options?: QueryOptions,
+): Promise<Request> {
+  try {
+    return execute(executor, EXTENDED, statement, executor.types.planner(shape), options);
+  } catch (error) {
+    const run = () => execute(executor, EXTENDED, statement, executor.types.planner(shape), options);
+    return runWithNames(executor, run, error);
+  }
+}
+
+/** {@linkcode mend} of what {@linkcode runStatement} gave. */
+export function mendStatement(
+  executor: Executor,
+  statement: Statement,
+  shape: RowShape,
+  options: QueryOptions | undefined,
+  request: Request,
+): Promise<Request> {
+  return mend(executor, request, () => runStatement(executor, statement, shape, options));
 }
 
 /**

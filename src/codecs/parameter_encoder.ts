@@ -38,13 +38,14 @@ export function encodeParameters(
     throw new ValueError(`Cannot encode ${count} parameters: the statement wants ${types.length}`);
   }
   const start = writer.mark();
-  const codecs: (Codec | undefined)[] = [];
+  // As long as needed: push() would make room for 17.
+  const codecs = new Array<Codec | undefined>(count);
   let binary = 0;
   let nulls = 0;
   for (let i = 0; i < count; i++) {
     const codec = codecOf(values[i], types === null ? 0 : types[i]!, registry, i);
     if (codec === undefined) checkKnown(values[i], types, i);
-    codecs.push(codec);
+    codecs[i] = codec;
     if (values[i] === null) nulls++;
     else if (mayBeBinary(values[i], codec)) binary++;
   }

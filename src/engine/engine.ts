@@ -361,12 +361,15 @@ export class Engine {
       (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE_ROWS)
     ) failUnexpected("D", request, this.#culprit !== null);
     if (request.trace !== null) request.trace.onFirstRow();
-    const rows = request.rows;
+    let rows = request.rows;
     // Out of the loop: a decoder that throws ends the decoding of this request only.
     try {
       let decoder = request.decoder;
       while (decoder !== null) {
-        rows.push(decoder(framer.bytes, framer.start, framer.end));
+        const row = decoder(framer.bytes, framer.start, framer.end);
+        // The first of many, or the only one: push() would make room for 17.
+        if (rows.length === 0) rows = request.rows = [row];
+        else rows.push(row);
         if (!framer.next()) return false;
         if (framer.type !== 0x44 /* 'D' DataRow */) return true;
         decoder = request.decoder;
