@@ -76,7 +76,9 @@ class DenoTransport extends BaseTransport {
   }
 
   override write(bytes: Uint8Array): Promise<void> | undefined {
-    if (this.ended || this.#writeError !== undefined) return undefined;
+    if (this.ended) return undefined;
+    // Whoever writes waits for the end: a loop that does nothing else would keep the read from finding it.
+    if (this.#writeError !== undefined) return this.congested();
     this.#unsent += bytes.length;
     if (this.#inFlight === undefined) this.#send(bytes);
     else this.#queue.push(bytes);
@@ -137,7 +139,6 @@ class DenoTransport extends BaseTransport {
     // The peer may have said why before it left: what it sent is still read, and the read tells the end.
     this.#writeError = lostError(error);
     this.#queue = [];
-    this.drained();
   };
 
   #takeQueued(): Uint8Array {
