@@ -84,7 +84,7 @@ export class ScramSha256 implements Authenticator {
     }
     const withoutProof = `c=${this.#channelBindingInput()},r=${nonce}`;
     const authMessage = encoder.encode(`${this.#clientFirstBare()},${serverFirst},${withoutProof}`);
-    const keys = await deriveKeys(saslprep(this.#password), salt, iterations, authMessage);
+    const keys = await signWith(await keysOf(saslprep(this.#password), salt, iterations), authMessage);
     this.#serverSignature = keys.serverSignature;
     this.#take("hashing", "final", "AuthenticationSASLContinue");
     return encoder.encode(`${withoutProof},p=${encodeBase64(keys.clientProof)}`);
@@ -178,18 +178,34 @@ function isExtension(attribute: string): boolean {
   return /^[A-Za-z]=./.test(attribute) && !attribute.startsWith("m=");
 }
 
-interface ScramKeys {
-  readonly clientProof: Uint8Array;
-  readonly serverSignature: Uint8Array;
+/** What follows from a password, a salt and an iteration count, whatever the exchange. */
+interface PasswordKeys {
+  readonly clientKey: Uint8Array;
+  readonly storedKey: CryptoKey;
+  readonly serverKey: CryptoKey;
+}
+
+/**
+ * Keys of the passwords used last. To derive them takes longer than all the rest of connecting, and a pool opens many
+ * connections with one password. They are worth what the password is, which its owner keeps in memory all the same.
+ */
+const keysInUse: Map<string, Promise<PasswordKeys>> = new Map();
+const MOST_KEYS = 16;
+
+function keysOf(password: string, salt: Uint8Array, iterations: number): Promise<PasswordKeys> {
+  const name = `${iterations} ${encodeBase64(salt)} ${password}`;
+  let keys = keysInUse.get(name);
+  if (keys === undefined) {
+    keys = deriveKeys(password, salt, iterations);
+    keysInUse.set(name, keys);
+    keys.catch(() => keysInUse.delete(name));
+    if (keysInUse.size > MOST_KEYS) keysInUse.delete(keysInUse.keys().next().value!);
+  }
+  return keys;
 }
 
 /** RFC 5802, section 3. */
-async function deriveKeys(
-  password: string,
-  salt: Uint8Array,
-  iterations: number,
-  authMessage: Uint8Array,
-): Promise<ScramKeys> {
+async function deriveKeys(password: string, salt: Uint8Array, iterations: number): Promise<PasswordKeys> {
   const subtle = webCrypto();
   const secret = await subtle.importKey("raw", encoder.encode(password), "PBKDF2", false, ["deriveBits"]);
   const saltedPassword = await subtle.deriveBits(
@@ -203,18 +219,29 @@ async function deriveKeys(
     subtle.sign("HMAC", salted, encoder.encode("Server Key")),
   ]);
   const storedKey = await subtle.digest("SHA-256", clientKey);
-  const [clientSignature, serverSignature] = await Promise.all([
-    hmac(storedKey, authMessage),
-    hmac(serverKey, authMessage),
+  return {
+    clientKey: new Uint8Array(clientKey),
+    storedKey: await hmacKey(storedKey),
+    serverKey: await hmacKey(serverKey),
+  };
+}
+
+interface Signatures {
+  readonly clientProof: Uint8Array;
+  readonly serverSignature: Uint8Array;
+}
+
+async function signWith(keys: PasswordKeys, authMessage: Uint8Array): Promise<Signatures> {
+  const [clientProof, serverSignature] = await Promise.all([
+    hmac(keys.storedKey, authMessage),
+    hmac(keys.serverKey, authMessage),
   ]);
-  const clientProof = new Uint8Array(clientKey);
-  for (let i = 0; i < clientProof.length; i++) clientProof[i]! ^= clientSignature[i]!;
+  for (let i = 0; i < clientProof.length; i++) clientProof[i]! ^= keys.clientKey[i]!;
   return { clientProof, serverSignature };
 }
 
-async function hmac(key: ArrayBuffer, message: Uint8Array): Promise<Uint8Array> {
-  const signature = await webCrypto().sign("HMAC", await hmacKey(key), message as Uint8Array<ArrayBuffer>);
-  return new Uint8Array(signature);
+async function hmac(key: CryptoKey, message: Uint8Array): Promise<Uint8Array> {
+  return new Uint8Array(await webCrypto().sign("HMAC", key, message as Uint8Array<ArrayBuffer>));
 }
 
 function hmacKey(key: ArrayBuffer): Promise<CryptoKey> {

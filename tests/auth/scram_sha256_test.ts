@@ -260,3 +260,21 @@ test("ScramSha256 shows its password to nobody", async () => {
     assert.ok(!text.includes("s3cr3t"), text);
   }
 });
+
+test("ScramSha256 never takes the keys of another password, salt or iteration count", async () => {
+  const salts = [SALT, "QSXCR+Q6sek8bf92", btoa(" 1 "), btoa("1 ")];
+  // More than are kept, so that some are derived again; many at once.
+  const exchanges = ["a", "b", "a b", " a", "1 a"].flatMap((password) =>
+    salts.flatMap((salt) => [1, 11, 2].map((iterations) => ({ password, salt, iterations })))
+  );
+  for (let round = 0; round < 2; round++) {
+    await Promise.all([...exchanges, ...exchanges].map(async ({ password, salt, iterations }) => {
+      const scram = new ScramSha256({ password, nonce: NONCE });
+      const first = decode(await limit(scram.start()));
+      const serverFirst = `r=${NONCE}x,s=${salt},i=${iterations}`;
+      const final = decode(await limit(scram.next(encode(serverFirst))));
+      scram.finish(encode(answer(first, serverFirst, final, password)));
+      assert.equal(scram.finished, true);
+    }));
+  }
+});
