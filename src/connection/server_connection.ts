@@ -12,7 +12,7 @@ import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
 import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
 import type { Transport } from "../transport/transport.ts";
-import { unrefTimer } from "../transport/timers.ts";
+import { nextTurn, unrefTimer } from "../transport/timers.ts";
 import type { Notification } from "../wire/backend.ts";
 import { Framer } from "../wire/framer.ts";
 import { writeTerminate } from "../wire/frontend.ts";
@@ -28,6 +28,9 @@ import { startTimer } from "./timer.ts";
 /** Bytes of copy data that are written at once. */
 const COPY_FLUSH = 65_536;
 
+/** Bytes, or units of a string, of copy data after which the event loop gets a turn. */
+const COPY_TURN = 1 << 20;
+
 /** Milliseconds for a server to take a CancelRequest and to answer what it cancelled. */
 const CANCEL_TIMEOUT = 5_000;
 
@@ -37,7 +40,7 @@ const CANCEL_PAUSE = 100;
 /** Milliseconds that a server may take to report its own time-out. */
 const GRACE = 5_000;
 
-/** Milliseconds that a request waits for a transaction of somebody else on the same connection. */
+/** Milliseconds that a request waits for a transaction of somebody else, or an idle stream, on the same connection. */
 const WAIT_TIMEOUT = 10_000;
 
 /** One session with a server, from its first ReadyForQuery on. */
@@ -55,6 +58,8 @@ export class ServerConnection {
   #reader: StartupReader | undefined = new StartupReader();
   #flushScheduled: boolean = false;
   #congested: boolean = false;
+  /** Copy data sent since the event loop had a turn. */
+  #copied: number = 0;
   /** Whether bytes are taken: not while nobody takes what they say. */
   #reading: boolean = true;
   #closing: boolean = false;
@@ -63,6 +68,10 @@ export class ServerConnection {
   #whenEnded: (() => void)[] = [];
   /** Called when replies have been worked off, and at the end. */
   #watchers: Set<() => void> = new Set();
+  /** Looks whether a stream's consumer, or the source of a COPY, waits for what waits behind it. */
+  #stallTimer: ReturnType<typeof setTimeout> | undefined = undefined;
+  /** Grows whenever the caller takes rows or gives copy data. */
+  #callerSteps: number = 0;
   /** Looks whether the server still ends what takes longer than `queryTimeout`. */
   #watchdog: ReturnType<typeof setTimeout> | undefined = undefined;
   /** Whether bytes have come since it looked last. */
@@ -168,6 +177,23 @@ export class ServerConnection {
     this.#engine!.submit(request);
     this.#scheduleFlush();
     if (this.#options.queryTimeout > 0 && this.#watchdog === undefined) this.#watch();
+    if (this.#stallTimer === undefined && this.#engine!.waitsForCaller) this.#watchCaller();
+  }
+
+  /**
+   * A query that is awaited inside the loop of a stream on the same connection would wait for itself: what waits behind
+   * a caller who does nothing for so long is refused.
+   */
+  #watchCaller(): void {
+    const steps = this.#callerSteps;
+    this.#stallTimer = setTimeout(() => {
+      this.#stallTimer = undefined;
+      if (this.#ended || !this.#engine!.waitsForCaller) return;
+      const awaitsServer = this.#reading && this.#engine!.awaitsServer;
+      if (awaitsServer || this.#callerSteps !== steps) return this.#watchCaller();
+      this.#engine!.refuseWaiting(waitedForCaller);
+      this.#tellIdle();
+    }, WAIT_TIMEOUT);
   }
 
   /**
@@ -192,6 +218,7 @@ export class ServerConnection {
 
   /** Asks for the next batch of a stream that is suspended. */
   fetch(request: Request): void {
+    this.#callerSteps++;
     this.#engine!.fetch(request);
     this.#scheduleFlush();
   }
@@ -205,16 +232,21 @@ export class ServerConnection {
   /**
    * Sends data for a COPY FROM STDIN.
    *
-   * @returns a promise when the socket takes no more for the moment, else `undefined`
+   * @returns a promise when the socket takes no more for the moment, or has taken so much without a pause that the
+   * server's errors, aborts and timers have to get their turn; else `undefined`
    */
   copyData(request: Request, data: Uint8Array | string): Promise<void> | undefined {
     if (!this.#engine!.copyData(request, data)) return undefined;
     // Small pieces of one turn share a write.
     if (this.#engine!.outputLength < COPY_FLUSH) this.#scheduleFlush();
     else this.#flush();
+    this.#callerSteps++;
+    this.#copied += data.length;
+    if (!this.#congested && this.#copied < COPY_TURN) return undefined;
+    this.#copied = 0;
     return this.#congested
       ? this.#until(() => !this.#congested || this.#ended || request.settled)
-      : undefined;
+      : nextTurn();
   }
 
   /** Ends the data of a COPY FROM STDIN; with a reason, so that nothing is stored. */
@@ -225,6 +257,7 @@ export class ServerConnection {
 
   /** Reads no more bytes, since nobody takes what they say, or goes on. */
   setReading(reading: boolean): void {
+    if (reading) this.#callerSteps++;
     this.#reading = reading;
     if (reading) this.#transport.resumeReading();
     else this.#transport.pauseReading();
@@ -383,6 +416,10 @@ export class ServerConnection {
     }
     if (this.#engine!.doomed) return this.#transport.close();
     this.#flush();
+    if (this.#stallTimer !== undefined && !this.#engine!.waitsForCaller) {
+      clearTimeout(this.#stallTimer);
+      this.#stallTimer = undefined;
+    }
     if (this.#watchers.size > 0) this.#tellWatchers();
     this.#tellIdle();
   }
@@ -394,6 +431,7 @@ export class ServerConnection {
   #onEnd(cause: Error | undefined): void {
     this.#ended = true;
     clearTimeout(this.#watchdog);
+    clearTimeout(this.#stallTimer);
     this.#tellEnded();
     if (this.#reader !== undefined) this.#reader.end(cause);
     else if (this.#closing) this.#engine!.abandon(closedError);
@@ -467,6 +505,13 @@ function refuse(request: Request): void {
 
 function closedError(sent: boolean | "unknown" = false): Error {
   return new ConnectionError("Connection closed", { code: "CONNECTION_CLOSED", sent });
+}
+
+function waitedForCaller(): Error {
+  return new TimeoutError(
+    `Waited ${WAIT_TIMEOUT} ms for a stream or COPY on the same connection to go on: inside its loop, use another ` +
+      "connection, a pool, or a stream in a transaction",
+  );
 }
 
 /** What a user's callback throws is the user's: it must not look like a fault of the protocol. */

@@ -115,6 +115,22 @@ export class Engine {
     return this.#pipeline.inFlight > 0 && current !== phase.SUSPENDED && current !== phase.COPY_IN;
   }
 
+  /** Whether requests wait behind one whose end is up to the caller: a stream or a COPY. */
+  get waitsForCaller(): boolean {
+    const gate = this.#gate;
+    return gate !== null && this.#pipeline.waiting > 0 && (gate.kind === STREAM || gate.copy !== null);
+  }
+
+  /** Fails the requests that wait, of which nothing was sent. */
+  refuseWaiting(failure: Failure): void {
+    for (const segment of this.#pipeline.takePending()) {
+      for (let request: Request | null = segment; request !== null; request = request.next) {
+        request.fail(failure);
+        request.settle();
+      }
+    }
+  }
+
   /** Whether every request has settled. */
   get idle(): boolean {
     return this.load === 0;

@@ -111,15 +111,14 @@ const WORK: Readonly<Record<string, Work>> = {
     });
     await source.pipeTo(on.copyFrom(`copy ${table} from stdin`));
   },
-  "copyRows": (on, table) =>
+  // Sources that never wait: what ends the COPY has to be heard all the same.
+  "copyRows": (on, table) => on.copyRows(table.split("."), ["a", "b"], endlessRows()),
+  "copyRows of an asynchronous source": (on, table) =>
     on.copyRows(
       table.split("."),
       ["a", "b"],
       (async function* () {
-        for (const row of endlessRows()) {
-          if (row[0] % 1_000 === 0) await sleep(0);
-          yield row;
-        }
+        yield* endlessRows();
       })(),
     ),
 };

@@ -274,4 +274,63 @@ test("a stream is as long as it likes in bounded memory", async () => {
   }, { within: 60_000 });
 });
 
+/** Loops that hold their connection; each calls `inside` once. */
+const LOOPS: Readonly<Record<string, (conn: Connection, inside: () => Promise<void>) => Promise<void>>> = {
+  "a stream": async (conn, inside) => {
+    let rows = 0;
+    for await (const _ of series(conn, 10_000, 10)) if (rows++ === 3) await inside();
+    assert.equal(rows, 10_000);
+  },
+  "COPY TO": async (conn, inside) => {
+    let chunks = 0;
+    let bytes = 0;
+    for await (const chunk of conn.copyTo("copy (select generate_series(1, 2000000)) to stdout")) {
+      if (chunks++ === 3) await inside();
+      bytes += chunk.length;
+    }
+    assert.equal(bytes, 14_888_896);
+  },
+  "COPY FROM": async (conn, inside) => {
+    await conn.exec("create temp table held (a int)");
+    const writer = conn.copyFrom("copy held from stdin").getWriter();
+    await writer.write("1\n");
+    await inside();
+    await writer.write("2\n");
+    await writer.close();
+    assert.equal(await conn.sql`select sum(a)::int from held`.scalar(), 3);
+  },
+};
+
+test("a query that is awaited inside a loop which holds its connection is refused, and the loop goes on", async () => {
+  await Promise.all(
+    Object.entries(LOOPS).map(([name, loop]) =>
+      withConnection(async (conn) => {
+        let error: Error | undefined;
+        await loop(conn, async () => {
+          error = await rejectionOf(conn.sql`select 1`, 15_000);
+        });
+        assert.equal(error?.name, "TimeoutError", name);
+        assert.match(error.message, /stream or COPY on the same connection/, name);
+        assert.deepEqual(await limit(conn.sql`select 1 as a`), [{ a: 1 }], name);
+      }, { within: 40_000 })
+    ),
+  );
+});
+
+test("a query behind a stream that is slow but goes on waits for its end", async () => {
+  await withConnection(async (conn) => {
+    const rows: number[] = [];
+    const stream = (async () => {
+      for await (const { i } of series(conn, 13, 1)) {
+        rows.push(i);
+        await sleep(1_000);
+      }
+    })();
+    await sleep(100);
+    assert.deepEqual(await conn.sql`select 1 as a`, [{ a: 1 }]);
+    assert.equal(rows.length, 13);
+    await stream;
+  }, { within: 40_000 });
+});
+
 leavesNoSession();
