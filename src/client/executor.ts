@@ -5,6 +5,7 @@ import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import type { TypeOverrides } from "../codecs/registry.ts";
 import { EXTENDED, Request, type RowPlanner, SYNC_LATER } from "../engine/request.ts";
+import type { Statement as Prepared } from "../engine/statement_cache.ts";
 import { bindParameters } from "./parameters.ts";
 import type { Types } from "./types.ts";
 import type { BatchSource } from "./row_stream.ts";
@@ -128,6 +129,7 @@ export function executeBatch(
 /**
  * Runs a statement; resolves, never rejects, with the settled request.
  *
+ * @param prepared the statement on the server, where it is there already
  * @throws {UnknownTypeError} at once, when a parameter's type is known by name only
  */
 export function execute(
@@ -136,12 +138,14 @@ export function execute(
   { text, values }: Statement,
   planner: RowPlanner,
   options?: QueryOptions,
+  prepared: Prepared | null = null,
 ): Promise<Request> {
   const parameters = bindParameters(values, executor.types.registry);
   const settled = new Promise<Request>(keepResolve);
   const resolve = lastResolve;
   const request = new Request(kind, text, parameters, planner, resolve);
   request.alone = mayCopyIn(text);
+  request.statement = prepared;
   trace(request, options?.label);
   if (options === undefined) executor.submit(request);
   else submitWith(executor, request, options, resolve);
@@ -156,7 +160,7 @@ function keepResolve(resolve: (request: Request) => void): void {
 let lastResolve: (request: Request) => void;
 
 /** Submits a request that its caller may give up; `resolve` is called when they do. */
-export function submitWith(
+function submitWith(
   executor: Executor,
   request: Request,
   options: QueryOptions,

@@ -1,21 +1,13 @@
 /** A statement that is prepared on one connection, under a name of its own. */
 
-import { CLOSE, EXTENDED, NO_PARAMETERS, Request, STREAM } from "../engine/request.ts";
+import { CLOSE, NO_PARAMETERS, Request, STREAM } from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { PipegresError } from "../errors.ts";
-import {
-  createRequest,
-  type Executor,
-  executorFor,
-  type QueryOptions,
-  submitWith,
-  throwIfFailed,
-  trace,
-} from "./executor.ts";
+import { createRequest, type Executor, executorFor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
-import { isWell, loadFieldTypes, mend, withNames } from "./type_loader.ts";
+import { isWell, loadFieldTypes, mendStatement, runStatement } from "./type_loader.ts";
 
 /** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
 export class PreparedStatement implements AsyncDisposable {
@@ -40,9 +32,12 @@ export class PreparedStatement implements AsyncDisposable {
    */
   async query<T = Row>(values: readonly unknown[] = [], options?: QueryOptions): Promise<Result<T>> {
     const executor = executorFor(this.#executor, options);
-    const run = () => this.#execute(executor, values, options);
-    let request = await withNames(executor, run);
-    if (!isWell(executor, request)) request = await mend(executor, request, run);
+    if (this.#closed) throw closedError();
+    const statement = { text: this.text, values };
+    let request = await runStatement(executor, statement, "object", options, this.#statement);
+    if (!isWell(executor, request)) {
+      request = await mendStatement(executor, statement, "object", options, request, this.#statement);
+    }
     throwIfFailed(request, undefined);
     return resultOf(request);
   }
@@ -58,7 +53,11 @@ export class PreparedStatement implements AsyncDisposable {
     const batch = checkBatch(options.batch);
     return new RowStream<T>(async () => {
       await loadFieldTypes(this.#executor, this.#statement);
-      const request = this.#request(this.#executor, STREAM, values, () => {});
+      if (this.#closed) throw closedError();
+      const { types } = this.#executor;
+      const statement = { text: this.text, values };
+      const request = createRequest(this.#executor, STREAM, statement, types.streamed, () => {});
+      request.statement = this.#statement;
       request.maxRows = batch;
       return this.#executor.openStream(request, site);
     });
@@ -84,33 +83,8 @@ export class PreparedStatement implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
 
-  #execute(
-    executor: Executor,
-    values: readonly unknown[],
-    options: QueryOptions | undefined,
-  ): Promise<Request> {
-    let resolve!: (request: Request) => void;
-    const request = this.#request(executor, EXTENDED, values, (settled) => resolve(settled));
-    return new Promise((settle) => {
-      resolve = settle;
-      trace(request, options?.label);
-      if (options === undefined) this.#executor.submit(request);
-      else submitWith(this.#executor, request, options, settle);
-    });
-  }
-
-  #request(
-    executor: Executor,
-    kind: number,
-    values: readonly unknown[],
-    onSettled: (request: Request) => void,
-  ): Request {
-    if (this.#closed) throw new PipegresError("Prepared statement is closed");
-    const statement = { text: this.text, values };
-    const planner = kind === STREAM ? executor.types.streamed : executor.types.objects;
-    const request = createRequest(executor, kind, statement, planner, onSettled);
-    request.statement = this.#statement;
-    return request;
-  }
+function closedError(): PipegresError {
+  return new PipegresError("Prepared statement is closed");
 }

@@ -174,17 +174,23 @@ export async function runMended(
     : await mendStatement(executor, statement, shape, options, request);
 }
 
-/** Runs a statement; a type that is known by name only is looked up first. */
+/**
+ * Runs a statement; a type that is known by name only is looked up first.
+ *
+ * @param prepared the statement on the server, where it is there already
+ */
 export function runStatement(
   executor: Executor,
   statement: Statement,
   shape: RowShape,
   options?: QueryOptions,
+  prepared?: PreparedDescription,
 ): Promise<Request> {
   try {
-    return execute(executor, EXTENDED, statement, executor.types.planner(shape), options);
+    return execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
   } catch (error) {
-    const run = () => execute(executor, EXTENDED, statement, executor.types.planner(shape), options);
+    const run = () =>
+      execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
     return runWithNames(executor, run, error);
   }
 }
@@ -196,8 +202,9 @@ export function mendStatement(
   shape: RowShape,
   options: QueryOptions | undefined,
   request: Request,
+  prepared?: PreparedDescription,
 ): Promise<Request> {
-  return mend(executor, request, () => runStatement(executor, statement, shape, options));
+  return mend(executor, request, () => runStatement(executor, statement, shape, options, prepared));
 }
 
 /**

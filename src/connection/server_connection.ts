@@ -10,14 +10,16 @@ import { Engine, type EngineEvents } from "../engine/engine.ts";
 import { CLOSE_TARGET, COPY_IN, SUSPENDED } from "../engine/phase.ts";
 import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import type { Session } from "../engine/session.ts";
-import { ConnectionError, type Notice, TimeoutError } from "../errors.ts";
+import { type Notice, TimeoutError } from "../errors.ts";
 import type { Transport } from "../transport/transport.ts";
 import { nextTurn, unrefTimer } from "../transport/timers.ts";
 import type { Notification } from "../wire/backend.ts";
 import { Framer } from "../wire/framer.ts";
 import { writeTerminate } from "../wire/frontend.ts";
 import { Writer } from "../wire/writer.ts";
+import { CallerWatch } from "./caller_watch.ts";
 import { sendCancelRequest } from "./cancel.ts";
+import { cancelUnanswered, closedError, refuse, silent } from "./connection_errors.ts";
 import { establish } from "./establish.ts";
 import { type Lease, LeaseLine } from "./lease.ts";
 import type { Link } from "./open_link.ts";
@@ -68,10 +70,15 @@ export class ServerConnection {
   #whenEnded: (() => void)[] = [];
   /** Called when replies have been worked off, and at the end. */
   #watchers: Set<() => void> = new Set();
-  /** Looks whether a stream's consumer, or the source of a COPY, waits for what waits behind it. */
-  #stallTimer: ReturnType<typeof setTimeout> | undefined = undefined;
-  /** Grows whenever the caller takes rows or gives copy data. */
-  #callerSteps: number = 0;
+  /** Refuses what waits behind a stream that its consumer has left alone. */
+  readonly #callers: CallerWatch = new CallerWatch({
+    waitsForCaller: () => !this.#ended && this.#engine!.waitsForCaller,
+    awaitsServer: () => this.#reading && this.#engine!.awaitsServer,
+    refuse: (failure) => {
+      this.#engine!.refuseWaiting(failure);
+      this.#tellIdle();
+    },
+  }, WAIT_TIMEOUT);
   /** Looks whether the server still ends what takes longer than `queryTimeout`. */
   #watchdog: ReturnType<typeof setTimeout> | undefined = undefined;
   /** Whether bytes have come since it looked last. */
@@ -160,12 +167,7 @@ export class ServerConnection {
       timer = setTimeout(() => {
         resolve();
         if (this.#heard || this.closed) return;
-        this.destroy((sent) =>
-          new ConnectionError(`Connection lost: the server gave no sign of life within ${timeout} ms`, {
-            code: "CONNECTION_LOST",
-            sent,
-          })
-        );
+        this.destroy((sent) => silent(sent, timeout));
       }, timeout);
       // An empty query may stand anywhere, inside a transaction as well: it does not wait for who owns the connection.
       this.#submit(new Request(SIMPLE, "", NO_PARAMETERS, NO_ROWS, () => resolve()));
@@ -177,23 +179,7 @@ export class ServerConnection {
     this.#engine!.submit(request);
     this.#scheduleFlush();
     if (this.#options.queryTimeout > 0 && this.#watchdog === undefined) this.#watch();
-    if (this.#stallTimer === undefined && this.#engine!.waitsForCaller) this.#watchCaller();
-  }
-
-  /**
-   * A query that is awaited inside the loop of a stream on the same connection would wait for itself: what waits behind
-   * a caller who does nothing for so long is refused.
-   */
-  #watchCaller(): void {
-    const steps = this.#callerSteps;
-    this.#stallTimer = setTimeout(() => {
-      this.#stallTimer = undefined;
-      if (this.#ended || !this.#engine!.waitsForCaller) return;
-      const awaitsServer = this.#reading && this.#engine!.awaitsServer;
-      if (awaitsServer || this.#callerSteps !== steps) return this.#watchCaller();
-      this.#engine!.refuseWaiting(waitedForCaller);
-      this.#tellIdle();
-    }, WAIT_TIMEOUT);
+    this.#callers.look();
   }
 
   /**
@@ -218,7 +204,7 @@ export class ServerConnection {
 
   /** Asks for the next batch of a stream that is suspended. */
   fetch(request: Request): void {
-    this.#callerSteps++;
+    this.#callers.step();
     this.#engine!.fetch(request);
     this.#scheduleFlush();
   }
@@ -240,7 +226,7 @@ export class ServerConnection {
     // Small pieces of one turn share a write.
     if (this.#engine!.outputLength < COPY_FLUSH) this.#scheduleFlush();
     else this.#flush();
-    this.#callerSteps++;
+    this.#callers.step();
     this.#copied += data.length;
     if (!this.#congested && this.#copied < COPY_TURN) return undefined;
     this.#copied = 0;
@@ -257,7 +243,7 @@ export class ServerConnection {
 
   /** Reads no more bytes, since nobody takes what they say, or goes on. */
   setReading(reading: boolean): void {
-    if (reading) this.#callerSteps++;
+    if (reading) this.#callers.step();
     this.#reading = reading;
     if (reading) this.#transport.resumeReading();
     else this.#transport.pauseReading();
@@ -299,7 +285,9 @@ export class ServerConnection {
     }
     clearTimeout(timer);
     // A cancel that is still on its way would hit whoever is next.
-    if (!request.settled || limit.signal.aborted) this.destroy(cancelUnanswered);
+    if (!request.settled || limit.signal.aborted) {
+      this.destroy((sent) => cancelUnanswered(sent, CANCEL_TIMEOUT));
+    }
     engine.unblock();
     this.#flush();
   }
@@ -416,10 +404,7 @@ export class ServerConnection {
     }
     if (this.#engine!.doomed) return this.#transport.close();
     this.#flush();
-    if (this.#stallTimer !== undefined && !this.#engine!.waitsForCaller) {
-      clearTimeout(this.#stallTimer);
-      this.#stallTimer = undefined;
-    }
+    this.#callers.look();
     if (this.#watchers.size > 0) this.#tellWatchers();
     this.#tellIdle();
   }
@@ -431,7 +416,7 @@ export class ServerConnection {
   #onEnd(cause: Error | undefined): void {
     this.#ended = true;
     clearTimeout(this.#watchdog);
-    clearTimeout(this.#stallTimer);
+    this.#callers.stop();
     this.#tellEnded();
     if (this.#reader !== undefined) this.#reader.end(cause);
     else if (this.#closing) this.#engine!.abandon(closedError);
@@ -487,32 +472,6 @@ export class ServerConnection {
 
 /** Rows that do not come. */
 const NO_ROWS = { plan: () => () => undefined, formats: () => [] } as const;
-
-function cancelUnanswered(sent: boolean | "unknown"): Error {
-  return new ConnectionError(`Connection given up: a cancel was not answered within ${CANCEL_TIMEOUT} ms`, {
-    code: "CONNECTION_LOST",
-    sent,
-  });
-}
-
-function refuse(request: Request): void {
-  if (request.owner !== null && request.owner.reroute(request)) return;
-  for (let each: Request | null = request; each !== null; each = each.next) {
-    each.fail(closedError);
-    each.settle();
-  }
-}
-
-function closedError(sent: boolean | "unknown" = false): Error {
-  return new ConnectionError("Connection closed", { code: "CONNECTION_CLOSED", sent });
-}
-
-function waitedForCaller(): Error {
-  return new TimeoutError(
-    `Waited ${WAIT_TIMEOUT} ms for a stream or COPY on the same connection to go on: inside its loop, use another ` +
-      "connection, a pool, or a stream in a transaction",
-  );
-}
 
 /** What a user's callback throws is the user's: it must not look like a fault of the protocol. */
 function guard(callback: () => void): void {
