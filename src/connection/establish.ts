@@ -22,6 +22,9 @@ import type { AuthMethod } from "./option_values.ts";
 import type { ResolvedHost, ResolvedOptions } from "./options.ts";
 import type { StartupMessage, StartupReader } from "./startup_reader.ts";
 
+/** Bytes for the messages of establishing and a query or two. */
+const FIRST_SLAB = 2_048;
+
 /** What establishing needs to know of the link itself. */
 export interface EstablishContext {
   readonly transport: Transport;
@@ -48,7 +51,8 @@ export interface Established {
 export async function establish(context: EstablishContext): Promise<Established> {
   const { options, reader } = context;
   const session = new Session();
-  const writer = new Writer();
+  // Many sessions never need more; one that does gets it.
+  const writer = new Writer(FIRST_SLAB);
   session.protocolVersion = options.maxProtocolVersion;
   frontend.writeStartupMessage(writer, session.protocolVersion, options.startupParameters);
   send(context, writer);

@@ -14,7 +14,9 @@ import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
 
-const READ_BUFFER_SIZE = 65_536;
+/** Bytes of the buffer that reads go into: at first, and once a read has filled that. */
+const FIRST_READ_SIZE = 8_192;
+const READ_SIZE = 65_536;
 const HIGH_WATER_MARK = 262_144;
 const LOW_WATER_MARK = 65_536;
 /** Waiting chunks are joined into one write of up to this size. */
@@ -61,7 +63,7 @@ async function numericZone(host: string): Promise<string> {
 
 class DenoTransport extends BaseTransport {
   #conn: Conn;
-  #buffer: Uint8Array<ArrayBuffer> = new Uint8Array(READ_BUFFER_SIZE);
+  #buffer: Uint8Array<ArrayBuffer> = new Uint8Array(FIRST_READ_SIZE);
   #wanted = false;
   #reading = false;
   #queue: Uint8Array[] = [];
@@ -112,6 +114,7 @@ class DenoTransport extends BaseTransport {
         const length = await this.#conn.read(this.#buffer);
         if (length === null) this.finish(this.#writeError);
         else if (length > 0) this.deliver(this.#buffer.subarray(0, length)); // 0 is not the end
+        if (length === FIRST_READ_SIZE) this.#buffer = new Uint8Array(READ_SIZE);
       }
     } catch (error) {
       this.finish(lostError(error));

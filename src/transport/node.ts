@@ -1,7 +1,7 @@
 /**
  * `node:net`, for Node.js; it also works inside Deno and Bun.
  *
- * Reads go into one buffer per socket by `onread`, which halves the cost of large reads over `'data'` events.
+ * Reads go into one buffer by `onread`, which halves the cost of large reads over `'data'` events.
  */
 
 import { Buffer } from "node:buffer";
@@ -13,7 +13,11 @@ import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
 
-const READ_BUFFER_SIZE = 65_536;
+/**
+ * What all sockets read into: libuv fills it and calls back before it reads from any other socket, and received bytes are
+ * borrowed until that call returns.
+ */
+const READ_BUFFER: Uint8Array = new Uint8Array(65_536);
 const WRITE_HIGH_WATER_MARK = 262_144;
 
 /** Milliseconds before the next address of a name is tried: Node.js' 250 gives up on distant servers. */
@@ -46,7 +50,6 @@ class NodeTransport extends BaseTransport {
 
   constructor(target: ConnectTarget) {
     super();
-    const buffer = new Uint8Array(READ_BUFFER_SIZE);
     const options = {
       ...(target.path === undefined
         ? { host: target.host, port: target.port }
@@ -56,9 +59,9 @@ class NodeTransport extends BaseTransport {
       autoSelectFamilyAttemptTimeout: ADDRESS_ATTEMPT_TIMEOUT,
       writableHighWaterMark: WRITE_HIGH_WATER_MARK,
       onread: {
-        buffer,
+        buffer: READ_BUFFER,
         callback: (length: number): boolean => {
-          this.deliver(buffer.subarray(0, length));
+          this.deliver(READ_BUFFER.subarray(0, length));
           return true;
         },
       },
