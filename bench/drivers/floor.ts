@@ -21,7 +21,7 @@ import { Framer } from "../../src/wire/framer.ts";
 import * as frontend from "../../src/wire/frontend.ts";
 import * as types from "../../src/wire/message_types.ts";
 import { Writer } from "../../src/wire/writer.ts";
-import type { Counted, Driver, Execute, Session, Target, Values } from "../harness/driver.ts";
+import type { Counted, Driver, Execute, Rows, Session, Target, Values } from "../harness/driver.ts";
 import { connectRaw, type RawSocket } from "./raw_socket.ts";
 
 const MAX_MESSAGE = 1 << 30;
@@ -305,6 +305,11 @@ function sessionOf(connections: readonly Connection[]): Session {
     const execute: Execute = (each) => one(text, each);
     return execute;
   };
+  const batch = async (text: string, list: readonly Values[]): Promise<readonly Rows[]> => {
+    if (!first.isPrepared(text)) await first.prepare(text, list[0]!);
+    const parts = list.map((values) => first.execution(text, values, true));
+    return [await counted(first.send(concat([...parts, SYNC]), 1))];
+  };
   /** Deals messages out to all connections, one write for each. */
   const deal = async (messages: (connection: Connection, index: number) => Uint8Array, count: number) => {
     const sent = connections.map((connection, c) => {
@@ -332,11 +337,11 @@ function sessionOf(connections: readonly Connection[]): Session {
       const bytes = concat([first.query("begin"), ...parts, SYNC, first.query("commit")]);
       return [await counted(first.send(bytes, 3))];
     },
-    async batch(text, list) {
-      if (!first.isPrepared(text)) await first.prepare(text, list[0]!);
-      const parts = list.map((values) => first.execution(text, values, true));
-      return [await counted(first.send(concat([...parts, SYNC]), 1))];
+    async openTransaction() {
+      await first.send(first.query("begin"), 1);
+      return { run: batch, end: () => first.send(first.query("rollback"), 1) };
     },
+    batch,
     async copyIn(text, chunks) {
       await first.copyIn(text, copyMessages(chunks));
       return -1;

@@ -127,6 +127,15 @@ function sessionOf(client: PgClient, target: Target): Session {
       await committed;
       return rows;
     },
+    async openTransaction() {
+      await client.query("begin");
+      return {
+        run: async (text, list) =>
+          (await Promise.all(list.map((values) => client.query({ name: "bench_tx", text, values }))))
+            .map((result) => result.rows),
+        end: () => client.query("rollback"),
+      };
+    },
     async insert(table, columns, rows) {
       const result = await client.query(insertFromArrays(table, columns), columnArrays(columns, rows));
       return (result as PgResult & { rowCount: number }).rowCount;

@@ -23,6 +23,7 @@ interface Client {
   exec<T>(text: string): Promise<Result<T>[]>;
   prepare?(text: string): Promise<{ query<T>(values: Values): Promise<Result<T>> }>;
   batch?(list: readonly unknown[]): Promise<readonly unknown[]>;
+  begin?(): Promise<Client & { rollback(): Promise<void> }>;
   transaction?<T>(run: (tx: Client) => Promise<T>): Promise<T>;
   copyFrom?(text: string): WritableStream<Uint8Array> & { readonly rowCount?: number | bigint };
   copyTo?(text: string): ReadableStream<Uint8Array>;
@@ -51,7 +52,16 @@ const driver: Driver = {
     "result formats are learned per column, binary where that is cheaper",
   ],
   lacks: Object.fromEntries(
-    (["cursor", "transaction", "batch", "copyIn", "copyOut", "json", "subscribe"] as Capability[])
+    ([
+      "cursor",
+      "transaction",
+      "openTransaction",
+      "batch",
+      "copyIn",
+      "copyOut",
+      "json",
+      "subscribe",
+    ] as Capability[])
       .map((name) => [name, "not yet"]),
   ),
   async open(target) {
@@ -159,6 +169,16 @@ function grouping(client: Client): Partial<Session> {
         client.transaction!((tx) =>
           Promise.all(list.map(async (values) => (await tx.query<Row>(text, values)).rows))
         ),
+    }),
+    ...(typeof client.begin === "function" && {
+      async openTransaction() {
+        const tx = await client.begin!();
+        return {
+          run: (text: string, list: readonly Values[]) =>
+            Promise.all(list.map(async (values) => (await tx.query<Row>(text, values)).rows)),
+          end: () => tx.rollback(),
+        };
+      },
     }),
   };
 }

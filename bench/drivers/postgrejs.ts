@@ -52,6 +52,7 @@ const driver: Driver = {
   lacks: {
     batch: "no several statements under one Sync",
     transaction: "queries of a transaction are not sent at once",
+    openTransaction: "queries of a transaction are not sent at once",
     copyIn: "COPY is not supported",
     copyOut: "COPY is not supported",
   },

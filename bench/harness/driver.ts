@@ -55,6 +55,8 @@ export interface Session {
   cursor?(text: string, size: number, onRows: (rows: readonly unknown[]) => void): Promise<number>;
   /** BEGIN, one prepared statement with each of the values, all at once, COMMIT. */
   transaction?(text: string, list: readonly Values[]): Promise<readonly Rows[]>;
+  /** Opens a transaction that stays open. */
+  openTransaction?(): Promise<OpenTransaction>;
   /** One prepared statement with each of the values, in one round trip. */
   batch?(text: string, list: readonly Values[]): Promise<readonly Rows[]>;
   /** Inserts rows, quickest way for some thousands; resolves to their number. */
@@ -70,6 +72,13 @@ export interface Session {
   /** For the floor alone: many executions as one write and one promise. Others are called once for each. */
   burst?: Burst;
   close(): Promise<void>;
+}
+
+/** A transaction between its BEGIN and its end. */
+export interface OpenTransaction {
+  /** One prepared statement with each of the values, all at once. */
+  run(text: string, list: readonly Values[]): Promise<readonly Rows[]>;
+  end(): Promise<unknown>;
 }
 
 /** Many at once, without a promise for each. */

@@ -26,7 +26,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   if (fragments.length === 0) return [];
   const statements = fragments.map(compile);
   // In the midst of a segment the server would read what follows as copy data.
-  if (statements.some(({ text }) => COPY.test(text))) {
+  if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && COPY.test(text))) {
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = () => withNames(executor, () => executeBatch(executor, statements, executor.types.objects));
