@@ -7,6 +7,16 @@ const BEGIN = /^(?:begin|start)\b/i;
  * PostgreSQL) and empty statements.
  */
 export function beginsBlock(text: string): boolean {
+  if (text === lastHarmless) return false;
+  if (opens(text)) return true;
+  lastHarmless = text;
+  return false;
+}
+
+// Queries come in bursts of one text.
+let lastHarmless = "";
+
+function opens(text: string): boolean {
   let at = 0;
   for (;;) {
     const code = text.charCodeAt(at);
