@@ -20,7 +20,7 @@ export type { CopyRow, CopyRowsOptions } from "./src/client/copy_rows.ts";
 export type { QueryOptions } from "./src/client/executor.ts";
 export type { LargeObject, LargeObjectMode, SeekOrigin } from "./src/client/large_object.ts";
 export type { NotificationEvent, NotificationStream, Subscription } from "./src/client/notifications.ts";
-export { createPool, Pool, type PoolOptions } from "./src/client/pool.ts";
+export { createPool, Pool, type PoolOptions, type PoolTransactionOptions } from "./src/client/pool.ts";
 export { PreparedStatement } from "./src/client/prepared_statement.ts";
 export { type Description, Query } from "./src/client/query.ts";
 export { type BoundSql, Queryable } from "./src/client/queryable.ts";
@@ -29,6 +29,7 @@ export { Fragment, type RowValues, type Sql, sql, type SqlHelpers } from "./src/
 export type { RowStream } from "./src/client/row_stream.ts";
 export type { TransactionOptions } from "./src/client/transaction.ts";
 export { Transaction } from "./src/client/transaction_block.ts";
+export { Transactional } from "./src/client/transactional.ts";
 export type { Circle, Line, Path, Point, Polygon, Segment } from "./src/codecs/geometric.ts";
 export { Interval } from "./src/codecs/interval.ts";
 export { Range, type RangeBounds } from "./src/codecs/range.ts";

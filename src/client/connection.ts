@@ -19,11 +19,11 @@ import {
   type Subscription,
 } from "./notifications.ts";
 import { PreparedStatement } from "./prepared_statement.ts";
-import { Queryable } from "./queryable.ts";
 import { FlushSource } from "./row_stream.ts";
 import { checkText } from "./sql.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
 import { Transaction } from "./transaction_block.ts";
+import { Transactional } from "./transactional.ts";
 
 /** Whether a transaction block is open on a session: none, open, or failed and waiting for ROLLBACK. */
 export type TransactionStatus = "idle" | "transaction" | "failed";
@@ -32,7 +32,7 @@ export type TransactionStatus = "idle" | "transaction" | "failed";
  * One session with a server. Queries issued without waiting are pipelined: they share a write, and each is answered
  * in order and fails alone.
  */
-export class Connection extends Queryable implements AsyncDisposable {
+export class Connection extends Transactional<TransactionOptions> implements AsyncDisposable {
   readonly #connection: ServerConnection;
   readonly #executor: Executor;
   readonly #acquire: () => Promise<Lease>;
@@ -55,34 +55,10 @@ export class Connection extends Queryable implements AsyncDisposable {
    *
    * The server learns of it with its first query: a transaction without any costs nothing.
    */
-  async begin(options: TransactionOptions = {}): Promise<Transaction> {
+  override async begin(options: TransactionOptions = {}): Promise<Transaction> {
     const begin = beginText(options);
     const lease = await this.#acquire();
     return new Transaction(new TransactionExecutor(this.#connection, lease, begin, this.#executor));
-  }
-
-  /**
-   * Runs a function in a transaction: commits when it resolves, rolls back when it rejects.
-   *
-   * @returns what the function resolves with
-   * @throws what the function rejects with; should the rollback fail too, that error is its `rollbackError`
-   * @throws {PipegresError} when the server rolled back instead of committing, since a query had failed
-   */
-  transaction<R>(fn: (transaction: Transaction) => R | PromiseLike<R>): Promise<R>;
-  /**
-   * The same with options.
-   *
-   * @param options isolation and access mode; `retry` is how often the whole function is run again when the server
-   * reports `40001` serialization_failure or `40P01` deadlock_detected. Default 0
-   */
-  transaction<R>(
-    options: TransactionOptions & { readonly retry?: number | undefined },
-    fn: (transaction: Transaction) => R | PromiseLike<R>,
-  ): Promise<R>;
-  transaction<R>(...args: readonly unknown[]): Promise<R> {
-    const [options, fn] = args.length > 1 ? args : [{}, args[0]];
-    const { retry = 0, ...begin } = options as TransactionOptions & { retry?: number };
-    return Transaction.run(() => this.begin(begin), retry, fn as (transaction: Transaction) => R);
   }
 
   /**

@@ -22,10 +22,10 @@ import {
   PROBE_INTERVAL,
   type Subscription,
 } from "./notifications.ts";
-import { Queryable } from "./queryable.ts";
 import { type BatchSource, FlushSource } from "./row_stream.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
 import { Transaction } from "./transaction_block.ts";
+import { Transactional } from "./transactional.ts";
 
 /** Options of a pool, besides those of its connections. */
 export interface PoolOptions extends ConnectOptions {
@@ -61,11 +61,17 @@ export interface PoolOptions extends ConnectOptions {
   readonly onConnect?: ((connection: Connection) => void | Promise<void>) | undefined;
 }
 
+/** How a pool's transaction runs, and what ends the wait for its connection. */
+export interface PoolTransactionOptions extends TransactionOptions {
+  /** Ends the wait for a connection. */
+  readonly signal?: AbortSignal | undefined;
+}
+
 /**
  * Connections that are shared. Queries go to an idle connection, or a new one, or are pipelined on the least loaded
  * one; transactions, sessions and streams have a connection to themselves.
  */
-export class Pool extends Queryable implements AsyncDisposable {
+export class Pool extends Transactional<PoolTransactionOptions> implements AsyncDisposable {
   readonly #pool: ConnectionPool;
   readonly #executor: Executor;
   readonly #hub: NotificationHub;
@@ -87,40 +93,10 @@ export class Pool extends Queryable implements AsyncDisposable {
    *
    * @throws {PoolError} when no connection is to be had in time
    */
-  async begin(
-    options: TransactionOptions & { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<Transaction> {
+  override async begin(options: PoolTransactionOptions = {}): Promise<Transaction> {
     const begin = beginText(options);
     const { connection, lease } = await this.#pool.acquire(options.signal);
     return new Transaction(new TransactionExecutor(connection, lease, begin, this.#executor));
-  }
-
-  /**
-   * Runs a function in a transaction on a connection of its own: commits when it resolves, rolls back when it rejects.
-   *
-   * @returns what the function resolves with
-   * @throws what the function rejects with; should the rollback fail too, that error is its `rollbackError`
-   * @throws {PipegresError} when the server rolled back instead of committing, since a query had failed
-   */
-  transaction<R>(fn: (transaction: Transaction) => R | PromiseLike<R>): Promise<R>;
-  /**
-   * The same with options.
-   *
-   * @param options isolation and access mode; `retry` is how often the whole function is run again when the server
-   * reports `40001` serialization_failure or `40P01` deadlock_detected (default 0); `signal` ends the wait for a
-   * connection
-   */
-  transaction<R>(
-    options: TransactionOptions & {
-      readonly retry?: number | undefined;
-      readonly signal?: AbortSignal | undefined;
-    },
-    fn: (transaction: Transaction) => R | PromiseLike<R>,
-  ): Promise<R>;
-  transaction<R>(...args: readonly unknown[]): Promise<R> {
-    const [options, fn] = args.length > 1 ? args : [{}, args[0]];
-    const { retry = 0, ...begin } = options as TransactionOptions & { retry?: number };
-    return Transaction.run(() => this.begin(begin), retry, fn as (transaction: Transaction) => R);
   }
 
   /**
