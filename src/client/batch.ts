@@ -31,6 +31,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   }
   const once = () => withNames(executor, () => executeBatch(executor, statements, executor.types.objects));
   let requests = await once();
+  if (mayRepeat(executor, requests)) requests = await once();
   for (let i = 0; i < requests.length; i++) {
     const settled = requests[i]!;
     if (isWell(executor, settled)) continue;
@@ -40,6 +41,18 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   if (requests.some(({ failure }) => failure !== null)) throw batchError(requests);
   return requests.map((request) => resultOf(request));
 }
+
+/**
+ * Whether a batch failed only because the server had lost or outdated a prepared statement, and nothing of it stands:
+ * outside a transaction block, with nothing before that cannot be rolled back.
+ */
+function mayRepeat(executor: Executor, requests: readonly Request[]): boolean {
+  const culprit = requests.findIndex(({ lostStatement }) => lostStatement);
+  if (culprit < 0 || executor.inBlock?.()) return false;
+  return requests.slice(0, culprit).every(({ tag }) => ROLLED_BACK.test(tag));
+}
+
+const ROLLED_BACK = /^(?:SELECT|INSERT|UPDATE|DELETE|MERGE)\b/;
 
 /** Runs statements with a Sync each; resolves with what became of each. */
 export async function runSettledBatch(

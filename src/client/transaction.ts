@@ -18,7 +18,7 @@ import {
   SYNC_LATER,
   SYNC_SHARED,
 } from "../engine/request.ts";
-import { PipegresError, PostgresError } from "../errors.ts";
+import { PipegresError, PipelineAbortedError, PostgresError } from "../errors.ts";
 import { keepShape } from "../wire/keep_shape.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { type Attachment, chainObserver, type Executor } from "./executor.ts";
@@ -241,7 +241,9 @@ export function commitRolledBack(cause: Request | undefined): PipegresError {
 
 /** Whether repeating the transaction may succeed: 40001 serialization_failure, 40P01 deadlock_detected. */
 export function isRetryable(error: unknown): boolean {
-  return error instanceof PostgresError && (error.code === "40001" || error.code === "40P01");
+  // Of queries of one turn the first to be awaited may be one that never ran because of another.
+  const reason = error instanceof PipelineAbortedError ? error.cause : error;
+  return reason instanceof PostgresError && (reason.code === "40001" || reason.code === "40P01");
 }
 
 /** Keeps a second error with the first, which wins. */

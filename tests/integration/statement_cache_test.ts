@@ -91,6 +91,36 @@ for (const forget of ["discard all", "deallocate all"]) {
   });
 }
 
+test("a batch whose statement is outdated or lost runs once more, as a whole and only where nothing stands", async () => {
+  await withConnection(async (conn) => {
+    const table = uniqueName("batch");
+    await conn.exec(`create temp table ${table} (a int); create temp table ${table}_log (n int)`);
+    const read = () => conn.sql`select * from ${conn.sql.id(table)}`;
+    const note = () => conn.sql`insert into ${conn.sql.id(`${table}_log`)} values (1)`;
+    const logged = () => conn.sql<number>`select count(*)::int from ${conn.sql.id(`${table}_log`)}`.scalar();
+    await conn.batch([note(), read(), note()]);
+    for (const change of ["add b int", "drop b", "alter a type text"]) {
+      await conn.exec(`alter table ${table} ${change}`);
+      const [, { fields }] = await conn.batch([note(), read(), note()]) as [unknown, { fields: unknown[] }];
+      assert.equal(fields.length, change === "add b int" ? 2 : 1);
+    }
+    assert.equal(await logged(), 8);
+    await conn.exec("deallocate prepare all");
+    await conn.batch([note(), read(), note()]);
+    assert.equal(await logged(), 10);
+    // In a block it is reported; what came before belongs to the block.
+    await conn.exec(`alter table ${table} add c int`);
+    const failure = await rejectionOf(conn.transaction((tx) => tx.batch([note(), read()])));
+    assert.equal(failure.code, "0A000");
+    await conn.batch([read()]);
+    // What has ended a transaction of its own is not done twice.
+    await conn.exec(`alter table ${table} drop c`);
+    const committed = await rejectionOf(conn.batch([note(), conn.sql`commit`, read()]));
+    assert.equal(committed.code, "0A000");
+    assert.equal(await logged(), 11);
+  });
+});
+
 test("statements that are prepared behind DISCARD ALL are still closed in their time", async () => {
   await withConnection(async (conn) => {
     for (let i = 0; i < 20; i++) {
