@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConnectionError, createPool, type Pool, PoolError, PostgresError } from "../../mod.ts";
+import { connect, ConnectionError, createPool, type Pool, PoolError, PostgresError } from "../../mod.ts";
 import { Cluster, NO_CLUSTER } from "../_support/cluster.ts";
 import { counts } from "../_support/pools.ts";
 import { leavesNoSession, limit, until } from "../_support/server.ts";
@@ -104,6 +104,49 @@ const options = { skip: NO_CLUSTER };
 test("a cluster starts", options, async () => {
   cluster = await Cluster.start();
 });
+
+test(
+  "target_session_attrs chooses between a primary and its standby, whatever their order",
+  options,
+  async () => {
+    const [primary, standby] = [cluster!.url("primary"), cluster!.url("standby")].map((url) => new URL(url));
+    const place = async (hosts: readonly URL[], attributes: string): Promise<string> => {
+      const url = `postgres://${primary!.username}:${primary!.password}@${
+        hosts.map(({ host }) => host).join(",")
+      }/postgres?target_session_attrs=${attributes}`;
+      const conn = await limit(connect(url), 20_000);
+      try {
+        return await conn.sql<boolean>`select pg_is_in_recovery()`.scalar() ? "standby" : "primary";
+      } finally {
+        await conn.close();
+      }
+    };
+    const wanted = {
+      "read-write": "primary",
+      primary: "primary",
+      "read-only": "standby",
+      standby: "standby",
+      "prefer-standby": "standby",
+    };
+    for (const order of [[primary!, standby!], [standby!, primary!]]) {
+      for (const [attributes, node] of Object.entries(wanted)) {
+        assert.equal(await place(order, attributes), node, attributes);
+      }
+      assert.equal(await place(order, "any"), order[0] === primary ? "primary" : "standby");
+    }
+    assert.equal(await place([primary!], "prefer-standby"), "primary");
+    for (
+      const [host, attributes] of [[primary!, "standby"], [primary!, "read-only"], [
+        standby!,
+        "primary",
+      ]] as const
+    ) {
+      const error = await rejectionOf(place([host], attributes));
+      assert.equal(error.name, "ConnectionError", attributes);
+      assert.ok(error.message.includes(host.port), error.message);
+    }
+  },
+);
 
 for (const mode of ["fast", "immediate"] as const) {
   test(
