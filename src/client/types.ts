@@ -49,7 +49,10 @@ class ShapePlanner implements RowPlanner {
   plan(fields: readonly Field[], dateStyle?: string): RowDecoder {
     if (this.#shape !== "json") this.#types.notice(fields, this.#shape);
     const order = dateStyle === undefined ? undefined : dateOrderOf(dateStyle);
-    const decode = createDecoder(fields, this.#types.dated(this.#registry, order), this.#shape);
+    const registry = this.#types.dated(this.#registry, order);
+    const decode = this.#shape === "json"
+      ? createJsonRowDecoder(fields, registry)
+      : createRowDecoder(fields, registry, this.#shape, true);
     return fields.some(({ typeOid }) => this.#types.mayBeAltered(typeOid))
       ? this.#patient(fields, decode)
       : decode;
@@ -62,7 +65,7 @@ class ShapePlanner implements RowPlanner {
   }
 
   #patient(fields: readonly Field[], decode: RowDecoder): RowDecoder {
-    return (bytes, start, end) => {
+    const patient: RowDecoder = (bytes, start, end) => {
       try {
         return decode(bytes, start, end);
       } catch (error) {
@@ -72,6 +75,7 @@ class ShapePlanner implements RowPlanner {
         return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
       }
     };
+    return Object.assign(patient, { deferred: decode.deferred });
   }
 }
 

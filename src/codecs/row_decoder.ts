@@ -13,11 +13,17 @@ import { boolCodec } from "./bool.ts";
 import type { Codec, FormatCode } from "./codec.ts";
 import { float8Codec } from "./float.ts";
 import { int2Codec, int4Codec, oidCodec } from "./int.ts";
+import { jsonbCodec, jsonCodec } from "./json.ts";
+import { type Assign, JsonBatch } from "./json_batch.ts";
 import { readFloat64, readInt16, readInt32 } from "./numbers.ts";
 import type { Registry } from "./registry.ts";
 
 /** Makes a row of the body of a DataRow, `bytes[start, end)`. */
-export type RowDecoder = (bytes: Uint8Array, start: number, end: number) => unknown;
+export interface RowDecoder {
+  (bytes: Uint8Array, start: number, end: number): unknown;
+  /** Values that are still missing in the rows made last; absent where none ever are. */
+  readonly deferred?: JsonBatch | undefined;
+}
 
 /** `"object"`: keyed by column name, the last of equal names wins. `"array"`: all columns in order. */
 export type RowShape = "object" | "array";
@@ -37,18 +43,26 @@ export interface Column {
  *
  * The decoder throws a ProtocolError for a malformed message, and a ValueError that names the column when a codec
  * fails, the codec's error being its cause.
+ *
+ * @param defers whether JSON may be parsed for many rows together: the caller then calls `deferred.flush` or
+ * `deferred.discard` behind the last of them, before anybody else uses the decoder
  */
-export function createRowDecoder(fields: readonly Field[], registry: Registry, shape: RowShape): RowDecoder {
+export function createRowDecoder(
+  fields: readonly Field[],
+  registry: Registry,
+  shape: RowShape,
+  defers: boolean = false,
+): RowDecoder {
   let decoders = decodersOf.get(registry);
   if (decoders === undefined) decodersOf.set(registry, decoders = new Map());
   // A simple query describes its rows each time: making its decoder anew would cost far more than its rows.
-  let key: string = shape;
+  let key = defers ? `deferred ${shape}` : shape;
   for (const { name, typeOid, format } of fields) key += `\0${typeOid}\0${format}${name}`;
   let decoder = decoders.get(key);
   if (decoder === undefined) {
     const columns = columnsOf(fields, registry);
     decoder = columns.length <= MOST_GENERATED_COLUMNS && canGenerate()
-      ? generateRowDecoder(columns, shape)
+      ? generateRowDecoder(columns, shape, defers)
       : loopRowDecoder(columns, shape);
     if (decoders.size >= MOST_DECODERS) decoders.clear();
     decoders.set(key, decoder);
@@ -166,29 +180,65 @@ function canGenerate(): boolean {
 }
 
 /** A decoder without a loop. Exported for tests and the bench. */
-export function generateRowDecoder(columns: readonly Column[], shape: RowShape): RowDecoder {
+export function generateRowDecoder(
+  columns: readonly Column[],
+  shape: RowShape,
+  defers: boolean = false,
+): RowDecoder {
   const count = columns.length;
+  const deferred = defers ? deferredColumns(columns, shape) : [];
   const lines: string[] = [];
   columns.forEach((column, i) => {
+    const [cell, onNull] = deferred.includes(i)
+      ? ["batch.add(b, p, p + n);", "else batch.addNull();"]
+      : [cellCode(column, i), ""];
     // A length read past the end is caught by the next check of a length, or by the last line.
     lines.push(`let v${i} = null;
 n = b[p] << 24 | b[p + 1] << 16 | b[p + 2] << 8 | b[p + 3]; p += 4;
-if (n >= 0) { if (n > e - p) failRow(); ${cellCode(column, i)} p += n; } else if (n !== -1) failRow();`);
+if (n >= 0) { if (n > e - p) failRow(); ${cell} p += n; } else if (n !== -1) failRow(); ${onNull}`);
   });
   const body = `"use strict";
 ${columns.map((_, i) => `const c${i} = columns[${i}].codec;`).join("\n")}
 return function decodeRow(b, s, e) {
+  ${deferred.length > 0 ? "const mark = batch.mark();" : ""}
   try {
     let p = s + 2, n = 0;
     if (e - s < 2 || (b[s] << 8 | b[s + 1]) !== ${count}) failRow();
     ${lines.join("\n")}
     if (p !== e) failRow();
-    return ${rowCode(columns, shape)};
-  } catch (error) { return explain(columns, b, s, e, error); }
+    const row = ${rowCode(columns, shape)};
+    ${deferred.length > 0 ? "batch.push(row);" : ""}
+    return row;
+  } catch (error) {
+    ${deferred.length > 0 ? "batch.rewind(mark);" : ""}
+    return explain(columns, b, s, e, error);
+  }
 };`;
   // Column names enter the text as JSON strings, which are JavaScript strings too; nothing else of the server's does.
-  const make = new Function("columns", "readFloat64", "failFormat", "failRow", "explain", body);
-  return make(columns, readFloat64, failFormat, failRow, explain) as RowDecoder;
+  const make = new Function("columns", "batch", "readFloat64", "failFormat", "failRow", "explain", body);
+  const batch = deferred.length > 0
+    ? new JsonBatch(deferred.map((i) => columns[i]!), generateAssign(columns, deferred, shape))
+    : undefined;
+  const decoder = make(columns, batch, readFloat64, failFormat, failRow, explain) as RowDecoder;
+  return batch === undefined ? decoder : Object.assign(decoder, { deferred: batch });
+}
+
+/** Columns of JSON text whose value is in the row. */
+function deferredColumns(columns: readonly Column[], shape: RowShape): number[] {
+  const shown = shape === "array" ? columns.map((_, i) => i) : lastByName(columns).map(([, i]) => i);
+  return shown.filter((i) => {
+    const { codec, format } = columns[i]!;
+    return format === 0 && (codec === jsonCodec || codec === jsonbCodec);
+  });
+}
+
+/** Puts values into the properties that {@linkcode rowCode} has made: `__proto__` is one of its own by then. */
+function generateAssign(columns: readonly Column[], deferred: readonly number[], shape: RowShape): Assign {
+  const lines = deferred.map((column, i) => {
+    const key = shape === "array" ? column : JSON.stringify(columns[column]!.name);
+    return `row[${key}] = values[at + ${i}];`;
+  });
+  return new Function("row", "values", "at", lines.join("\n")) as Assign;
 }
 
 /** Statements that set `v<i>` from the cell at `b[p, p + n)`. */

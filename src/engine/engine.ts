@@ -30,7 +30,16 @@ import {
 } from "./failures.ts";
 import * as phase from "./phase.ts";
 import { Pipeline } from "./pipeline.ts";
-import { DESCRIBE, type Failure, type Request, SIMPLE, STREAM, SYNC_EACH, SYNC_SHARED } from "./request.ts";
+import {
+  DESCRIBE,
+  type Failure,
+  type Request,
+  type RowDecoder,
+  SIMPLE,
+  STREAM,
+  SYNC_EACH,
+  SYNC_SHARED,
+} from "./request.ts";
 import { RequestWriter } from "./request_writer.ts";
 import type { Session } from "./session.ts";
 import { StatementCache } from "./statement_cache.ts";
@@ -377,29 +386,45 @@ export class Engine {
       (request.phase !== phase.ROWS && request.phase !== phase.SIMPLE_ROWS)
     ) failUnexpected("D", request, this.#culprit !== null);
     if (request.trace !== null) request.trace.onFirstRow();
-    let rows = request.rows;
-    // Out of the loop: a decoder that throws ends the decoding of this request only.
-    try {
-      let decoder = request.decoder;
-      while (decoder !== null) {
-        const row = decoder(framer.bytes, framer.start, framer.end);
-        // The first of many, or the only one: push() would make room for 17.
-        if (rows.length === 0) rows = request.rows = [row];
-        else rows.push(row);
-        if (!framer.next()) return false;
-        if (framer.type !== 0x44 /* 'D' DataRow */) return true;
-        decoder = request.decoder;
+    const decoder = request.decoder;
+    if (decoder !== null) {
+      let more: boolean | undefined = undefined;
+      try {
+        more = this.#decodeRows(request, decoder);
+        if (decoder.deferred !== undefined && more !== undefined) decoder.deferred.flush();
+      } catch (error) {
+        decoder.deferred?.discard();
+        if (error instanceof ProtocolError) throw error;
+        request.fail(() => asError(error));
       }
-    } catch (error) {
-      if (error instanceof ProtocolError) throw error;
-      request.fail(() => asError(error));
+      if (more !== undefined) {
+        if (request.failure !== null) request.rows.length = 0;
+        return more;
+      }
+      decoder.deferred?.discard();
     }
     // Nobody wants these rows any more.
-    rows.length = 0;
+    request.rows.length = 0;
     do {
       if (!framer.next()) return false;
     } while (framer.type === 0x44 /* 'D' DataRow */);
     return true;
+  }
+
+  /** False when there is no more message, true when there is another one, `undefined` when the rows are not wanted. */
+  #decodeRows(request: Request, decoder: RowDecoder): boolean | undefined {
+    const framer = this.#framer;
+    let rows = request.rows;
+    // A codec may lead to an abort.
+    while (request.decoder !== null) {
+      const row = decoder(framer.bytes, framer.start, framer.end);
+      // The first of many, or the only one: push() would make room for 17.
+      if (rows.length === 0) rows = request.rows = [row];
+      else rows.push(row);
+      if (!framer.next()) return false;
+      if (framer.type !== 0x44 /* 'D' DataRow */) return true;
+    }
+    return undefined;
   }
 
   // size: the one switch over backend messages, in the order of asynchronous ones, frequent ones, the rest.

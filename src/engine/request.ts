@@ -13,7 +13,19 @@ import * as phase from "./phase.ts";
 import type { Statement, StatementPlan } from "./statement_cache.ts";
 
 /** Makes a row of a DataRow's body, `bytes[start, end)`, which is borrowed. */
-export type RowDecoder = (bytes: Uint8Array, start: number, end: number) => unknown;
+export interface RowDecoder {
+  (bytes: Uint8Array, start: number, end: number): unknown;
+  /** What is still missing in the rows made last; the engine asks for it before it reads on. */
+  readonly deferred?: DeferredValues | undefined;
+}
+
+/** Values that are made for many rows together. */
+export interface DeferredValues {
+  /** Puts them into their rows. Throws where one cannot be made. */
+  flush(): void;
+  /** The rows are of no use. */
+  discard(): void;
+}
 
 /** Gives meaning to columns. One planner object stands for one way of decoding: statements cache by its identity. */
 export interface RowPlanner {

@@ -54,7 +54,7 @@ test("a query tells when it was issued, written, answered and settled, and never
     await listening("pipegres:query", async (published) => {
       await Promise.all([
         conn.query("select pg_sleep(0.05), $1::text as t", ["s3cret"]),
-        conn.sql`select ${"s3cret"}::text as t`.with({ label: "mine" }),
+        conn.sql`select ${"s3cret"}::text as t`.with({ label: "mine" }).result(),
         conn.exec("select 2"),
         rejectionOf(conn.query("select 1/0")),
       ]);
