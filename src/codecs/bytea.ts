@@ -1,6 +1,7 @@
 /** bytea (PostgreSQL manual, 8.4): Uint8Array. */
 
 import { ValueError } from "../errors.ts";
+import { isGivenAway } from "../wire/framer.ts";
 import type { Codec } from "./codec.ts";
 import { HEX, HEX_VALUES } from "./hex.ts";
 import { failType } from "./text_form.ts";
@@ -10,7 +11,7 @@ const BACKSLASH = 0x5c;
 /** Up to here a loop is quicker than a view for the copy. */
 const SHORT = 64;
 
-/** bytea as Uint8Array, a copy; written from a Uint8Array, an ArrayBuffer or any view of one. */
+/** bytea as Uint8Array, its own; written from a Uint8Array, an ArrayBuffer or any view of one. */
 export const byteaCodec: Codec<Uint8Array> = {
   name: "bytea",
   preferredFormat: 1,
@@ -22,6 +23,8 @@ export const byteaCodec: Codec<Uint8Array> = {
   },
   decodeBinary(bytes, start, end): Uint8Array {
     const length = end - start;
+    // A part of a buffer that nobody else has is as good as a copy, unless it would keep much more alive.
+    if (length * 2 > bytes.length && isGivenAway(bytes)) return bytes.subarray(start, end);
     // slice() would make a Buffer of a Buffer, and Buffer's own slice() does not copy.
     if (length > SHORT) return new Uint8Array(bytes.subarray(start, end));
     const copy = new Uint8Array(length);

@@ -13,6 +13,18 @@ const HEADER = 5;
 const KEPT_CAPACITY = 1 << 22;
 /** An announced length up to this is believed. */
 const TRUSTED_LENGTH = 1 << 22;
+/** A message that long, up to the length that is believed, gets a buffer of its own, which is given away with it. */
+const OWN_BUFFER = 1 << 17;
+
+let givenAway: Uint8Array | undefined = undefined;
+
+/**
+ * Whether `bytes`, which a framer shows, hold the current message alone and will never be written over: a part of them
+ * may be kept instead of a copy.
+ */
+export function isGivenAway(bytes: Uint8Array): boolean {
+  return bytes === givenAway;
+}
 
 /** Usage: `feed(chunk)`, then `while (next())` look at `type` and `bytes[start, end)`, the message's body. */
 export class Framer {
@@ -29,12 +41,14 @@ export class Framer {
   #at: number = 0;
   #partial: Uint8Array;
   #partialLength: number = 0;
+  /** What to go on with when a buffer is given away. */
+  #spare: Uint8Array;
   readonly #maxMessageBytes: number;
 
   /** @param maxMessageBytes the longest message accepted, in bytes, its length field included */
   constructor(maxMessageBytes: number) {
     this.#maxMessageBytes = maxMessageBytes;
-    this.#partial = new Uint8Array(1024);
+    this.#partial = this.#spare = new Uint8Array(1024);
     this.#chunk = this.#partial.subarray(0, 0);
     this.bytes = this.#chunk;
   }
@@ -43,6 +57,7 @@ export class Framer {
   feed(chunk: Uint8Array): void {
     this.#chunk = chunk;
     this.#at = 0;
+    givenAway = undefined;
   }
 
   /** Whether the stream ended in the middle of a message. */
@@ -100,6 +115,7 @@ export class Framer {
     const length = (head[1]! << 24) | (head[2]! << 16) | (head[3]! << 8) | head[4]!;
     if (length < 4 || length > this.#maxMessageBytes) this.#failLength(head[0]!, length);
     const total = 1 + length;
+    if (total >= OWN_BUFFER && total <= TRUSTED_LENGTH && head.length !== total) this.#takeOwnBuffer(total);
     this.#append(Math.min(total - this.#partialLength, this.#chunk.length - this.#at), total);
     if (this.#partialLength < total) return false;
     this.type = this.#partial[0]!;
@@ -107,9 +123,19 @@ export class Framer {
     this.start = HEADER;
     this.end = total;
     this.#partialLength = 0;
-    // A buffer that one huge message needed is not kept for ever.
-    if (this.#partial.length > KEPT_CAPACITY) this.#partial = new Uint8Array(1024);
+    if (total >= OWN_BUFFER && this.#partial.length === total) {
+      givenAway = this.#partial;
+      this.#partial = this.#spare;
+    } // A buffer that one huge message needed is not kept for ever.
+    else if (this.#partial.length > KEPT_CAPACITY) this.#partial = new Uint8Array(1024);
     return true;
+  }
+
+  #takeOwnBuffer(size: number): void {
+    const own = new Uint8Array(size);
+    own.set(this.#partial.subarray(0, this.#partialLength));
+    this.#spare = this.#partial;
+    this.#partial = own;
   }
 
   #failLength(type: number, length: number): never {

@@ -1,7 +1,7 @@
 import { test } from "node:test";
 import assert from "node:assert/strict";
 import { ProtocolError } from "../../src/errors.ts";
-import { Framer } from "../../src/wire/framer.ts";
+import { Framer, isGivenAway } from "../../src/wire/framer.ts";
 import { assertLinear } from "../_support/linear.ts";
 import { concat, message } from "../_support/backend_writer.ts";
 
@@ -143,3 +143,38 @@ test("Framer gathers a 64 MB message in time that grows linearly", () =>
     assert.equal(framer.end - framer.start, size);
     return spent;
   }, 16));
+
+test("a large message that came in parts may be kept: nothing is written over it", () => {
+  const sizes = [200_000, 1_000, 200_000, 131_072, 150_000, 5_000_000, 140_000];
+  const stream: number[][] = sizes.map((size, i) => {
+    const length = size + 4;
+    return [0x44, length >>> 24, (length >> 16) & 255, (length >> 8) & 255, length & 255, i];
+  });
+  const bytes = new Uint8Array(sizes.reduce((sum, size) => sum + size + 5, 0));
+  let at = 0;
+  sizes.forEach((size, i) => {
+    bytes.set(stream[i]!.slice(0, 5), at);
+    bytes.fill(i + 1, at + 5, at + 5 + size);
+    at += size + 5;
+  });
+  for (const chunkSize of [65_536, 100_003, 7_919]) {
+    const framer = new Framer(1 << 30);
+    const kept: { readonly value: Uint8Array; readonly size: number; readonly filling: number }[] = [];
+    let messages = 0;
+    for (let from = 0; from < bytes.length; from += chunkSize) {
+      // One buffer for all reads, as transports have it.
+      framer.feed(bytes.slice(from, from + chunkSize));
+      while (framer.next()) {
+        const size = framer.end - framer.start;
+        assert.equal(size, sizes[messages]);
+        if (isGivenAway(framer.bytes)) {
+          kept.push({ value: framer.bytes.subarray(framer.start, framer.end), size, filling: messages + 1 });
+        }
+        messages++;
+      }
+    }
+    assert.equal(messages, sizes.length);
+    assert.deepEqual(kept.map(({ size }) => size), sizes.filter((size) => size > 1_000));
+    for (const { value, filling } of kept) assert.ok(value.every((byte) => byte === filling));
+  }
+});
