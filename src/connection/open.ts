@@ -3,6 +3,7 @@
 import { ConfigurationError, ConnectionError, PostgresError, TimeoutError } from "../errors.ts";
 import { selectTransport } from "../transport/select.ts";
 import type { TransportFactory } from "../transport/transport.ts";
+import { useUnfilled } from "../wire/own_buffer.ts";
 import { useUtf8Slice } from "../wire/utf8.ts";
 import { openLink, type Route, TlsFailure } from "./open_link.ts";
 import {
@@ -53,6 +54,7 @@ export function openTarget(
 async function loadTransport(options: ResolvedOptions): Promise<TransportFactory> {
   const factory = options.transport ?? await selectTransport();
   if (factory.utf8Slice !== undefined) useUtf8Slice(factory.utf8Slice);
+  if (factory.unfilled !== undefined) useUnfilled(factory.unfilled);
   return factory;
 }
 

@@ -14,6 +14,7 @@ import { type ConnectAttempt, settleAttempt, systemPath } from "./connect_attemp
 import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, TcpKeepalive, Transport, TransportFactory } from "./transport.ts";
+import { unfilledOf } from "./unfilled.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
 
 /** What is used of Bun's socket. */
@@ -54,7 +55,14 @@ interface BunGlobal {
 /** Makes the `Bun.connect` transport. */
 export function createBunTransport(): TransportFactory {
   // JavaScriptCore does not follow thenables.
-  return { name: "bun", connect, lookup, utf8Slice: nativeUtf8Slice(Buffer.prototype), asyncStacks: false };
+  return {
+    name: "bun",
+    connect,
+    lookup,
+    utf8Slice: nativeUtf8Slice(Buffer.prototype),
+    unfilled: unfilledOf(Buffer),
+    asyncStacks: false,
+  };
 }
 
 function connect(target: ConnectTarget): Promise<Transport> {

@@ -11,6 +11,7 @@ import { settleAttempt, systemPath } from "./connect_attempt.ts";
 import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
+import { unfilledOf } from "./unfilled.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
 
 /**
@@ -31,6 +32,7 @@ export function createNodeTransport(): TransportFactory {
     connect,
     lookup,
     utf8Slice: nativeUtf8Slice(Buffer.prototype),
+    unfilled: unfilledOf(Buffer),
     asyncStacks: global.Bun === undefined, // JavaScriptCore does not follow thenables
   };
 }

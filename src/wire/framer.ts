@@ -7,6 +7,7 @@
  */
 
 import { ProtocolError } from "../errors.ts";
+import { unfilledBytes } from "./own_buffer.ts";
 
 const HEADER = 5;
 /** A buffer up to this size is kept for the next message that a chunk cuts. */
@@ -132,7 +133,7 @@ export class Framer {
   }
 
   #takeOwnBuffer(size: number): void {
-    const own = new Uint8Array(size);
+    const own = unfilledBytes(size);
     own.set(this.#partial.subarray(0, this.#partialLength));
     this.#spare = this.#partial;
     this.#partial = own;

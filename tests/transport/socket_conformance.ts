@@ -150,6 +150,17 @@ function conformExtras(factory: TransportFactory): void {
     assert.equal(utf8Slice(bytes.subarray(2), 0, 3), "Gr\ufffd");
   });
 
+  test(`${factory.name}: unfilled makes plain arrays with memory of their own`, () => {
+    const { unfilled } = factory;
+    if (unfilled === undefined) return; // Deno has none that is quicker
+    const [one, other] = [unfilled(200_000), unfilled(200_000)];
+    for (const bytes of [one!, other!]) {
+      assert.equal(Object.getPrototypeOf(bytes), Uint8Array.prototype);
+      assert.deepEqual([bytes.length, bytes.buffer.byteLength], [200_000, 200_000]);
+    }
+    assert.notEqual(one!.buffer, other!.buffer);
+  });
+
   test(`${factory.name}: asyncStacks says what stacks show`, async () => {
     const thenable = {
       then(resolve: (error: Error) => void): void {
