@@ -61,7 +61,7 @@ npx -y deno@2 task bench:quick      # a look, in a few minutes
 npx -y deno@2 task bench:report     # this file
 \`\`\``,
     `Every driver runs in a process of its own for every scenario. Before anything is measured the answers are compared, ` +
-    `and a driver that answers anything else is excluded. Drivers are warmed up until three windows agree; then ` +
+    `and a driver that answers anything else is excluded. Drivers are warmed up until their windows become no cheaper; then ` +
     `${rounds} rounds of windows of ${window} ms follow, in each round one window of every driver on every runtime, in ` +
     `shuffled order. Operations are timed by mitata. *CPU* is the user and system time of the client process per ` +
     `operation: what a driver costs the machine that runs it. *Wall* times include the server.`,
