@@ -23,8 +23,15 @@ export async function selectTransport(name?: TransportName): Promise<TransportFa
   if (wanted !== "node" && wanted !== runtime) {
     throw new ConfigurationError(`Cannot use the transport "${wanted}": the runtime is ${runtime}`);
   }
-  if (wanted === "deno") return (await import("./deno.ts")).createDenoTransport();
-  if (wanted === "bun") return (await import("./bun.ts")).createBunTransport();
+  // Made once: an import costs much even where the module is there, and a factory holds no state.
+  return loaded[wanted] ??= await load(wanted);
+}
+
+const loaded: { [name in TransportName]?: TransportFactory } = {};
+
+async function load(name: TransportName): Promise<TransportFactory> {
+  if (name === "deno") return (await import("./deno.ts")).createDenoTransport();
+  if (name === "bun") return (await import("./bun.ts")).createBunTransport();
   return (await import("./node.ts")).createNodeTransport();
 }
 
