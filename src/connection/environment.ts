@@ -54,7 +54,11 @@ interface OperatingSystem {
 export function processEnvironment(): Environment {
   const runtime = globalThis as Runtime;
   const windows = attempt(() => runtime.process?.platform) === "win32";
-  const variable = (name: string): string | undefined => readVariable(runtime, name);
+  // One question for all of libpq's variables, where Deno permits all; asking costs more than reading. Other variables
+  // may be read much later, when the permission is gone.
+  const isOpen = isPermitted(runtime, { name: "env" });
+  const variable = (name: string): string | undefined =>
+    readVariable(runtime, name, isOpen && name.startsWith("PG"));
   return {
     windows,
     variable,
@@ -85,8 +89,8 @@ function isPermitted(runtime: Runtime, descriptor: object): boolean {
   return attempt(() => deno.permissions.querySync(descriptor).state) === "granted";
 }
 
-function readVariable(runtime: Runtime, name: string): string | undefined {
-  if (!isPermitted(runtime, { name: "env", variable: name })) return undefined;
+function readVariable(runtime: Runtime, name: string, isOpen: boolean): string | undefined {
+  if (!isOpen && !isPermitted(runtime, { name: "env", variable: name })) return undefined;
   return attempt(() =>
     runtime.Deno === undefined ? runtime.process?.env?.[name] : runtime.Deno.env.get(name)
   );
