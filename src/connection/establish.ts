@@ -58,7 +58,7 @@ export async function establish(context: EstablishContext): Promise<Established>
   send(context, writer);
   await authenticate(context, writer, session);
   for (;;) {
-    const message = await reader.next();
+    const message = reader.take() ?? await reader.next();
     const { type, body } = message;
     switch (type) {
       case types.BACKEND_KEY_DATA:
@@ -121,7 +121,7 @@ function onAnyTime(context: EstablishContext, session: Session, { type, body }: 
 async function authenticate(context: EstablishContext, writer: Writer, session: Session): Promise<void> {
   let answered = false;
   for (;;) {
-    const message = await context.reader.next();
+    const message = context.reader.take() ?? await context.reader.next();
     if (message.type !== types.AUTHENTICATION) {
       onAnyTime(context, session, message);
       continue;
@@ -166,7 +166,7 @@ async function authenticateSasl(
   frontend.writeSaslInitialResponse(writer, exchange.mechanism, await exchange.start());
   send(context, writer);
   for (;;) {
-    const message = await context.reader.next();
+    const message = context.reader.take() ?? await context.reader.next();
     if (message.type !== types.AUTHENTICATION) {
       explainRefusal(exchange, message);
       onAnyTime(context, session, message);

@@ -2,7 +2,7 @@
 
 import { ConnectionError, ProtocolError } from "../errors.ts";
 
-/** One backend message; `body` is a copy. */
+/** One backend message; `body` is not written over. */
 export interface StartupMessage {
   readonly type: number;
   readonly body: Uint8Array;
@@ -13,18 +13,25 @@ const MAX_MESSAGE = 65_536;
 
 const EMPTY: Uint8Array = new Uint8Array(0);
 
-/** Collects bytes from the transport; `next()` waits for a whole message. */
+/**
+ * Collects bytes from the transport: `take() ?? await next()` is the next message. Most of them come together, and a
+ * promise for each would cost more than reading it.
+ */
 export class StartupReader {
   #bytes: Uint8Array = EMPTY;
+  /** Where the next message begins. */
+  #at: number = 0;
   #ended: { readonly reason: unknown } | undefined = undefined;
   #wake: (() => void) | undefined = undefined;
 
   /** Bytes from the transport; copied. */
   push(chunk: Uint8Array): void {
-    const joined = new Uint8Array(this.#bytes.length + chunk.length);
-    joined.set(this.#bytes);
-    joined.set(chunk, this.#bytes.length);
+    const left = this.#bytes.subarray(this.#at);
+    const joined = new Uint8Array(left.length + chunk.length);
+    joined.set(left);
+    joined.set(chunk, left.length);
     this.#bytes = joined;
+    this.#at = 0;
     this.#signal();
   }
 
@@ -34,10 +41,29 @@ export class StartupReader {
     this.#signal();
   }
 
+  /** The next message, if all of it is here. */
+  take(): StartupMessage | undefined {
+    const bytes = this.#bytes;
+    const at = this.#at;
+    const available = bytes.length - at;
+    if (available < 5) return undefined;
+    const type = bytes[at]!;
+    const length = (bytes[at + 1]! << 24) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 8) | bytes[at + 4]!;
+    if (length < 4 || length > MAX_MESSAGE) {
+      throw new ProtocolError(
+        "Cannot establish the session: the peer does not speak PostgreSQL's protocol " +
+          `(message type ${type}, length ${length})`,
+      );
+    }
+    if (available <= length) return undefined;
+    this.#at = at + 1 + length;
+    return { type, body: bytes.subarray(at + 5, this.#at) };
+  }
+
   /** The next message. */
   async next(): Promise<StartupMessage> {
     for (;;) {
-      const message = this.#take();
+      const message = this.take();
       if (message !== undefined) return message;
       if (this.#ended !== undefined) throw this.#ended.reason;
       await new Promise<void>((resolve) => this.#wake = resolve);
@@ -46,8 +72,9 @@ export class StartupReader {
 
   /** What was read and not used; the reader is of no use afterwards. */
   rest(): Uint8Array {
-    const rest = this.#bytes;
+    const rest = this.#bytes.subarray(this.#at);
     this.#bytes = EMPTY;
+    this.#at = 0;
     return rest;
   }
 
@@ -55,22 +82,6 @@ export class StartupReader {
     const wake = this.#wake;
     this.#wake = undefined;
     wake?.();
-  }
-
-  #take(): StartupMessage | undefined {
-    const bytes = this.#bytes;
-    if (bytes.length < 5) return undefined;
-    const type = bytes[0]!;
-    const length = (bytes[1]! << 24) | (bytes[2]! << 16) | (bytes[3]! << 8) | bytes[4]!;
-    if (length < 4 || length > MAX_MESSAGE) {
-      throw new ProtocolError(
-        "Cannot establish the session: the peer does not speak PostgreSQL's protocol " +
-          `(message type ${type}, length ${length})`,
-      );
-    }
-    if (bytes.length <= length) return undefined;
-    this.#bytes = bytes.slice(1 + length);
-    return { type, body: bytes.slice(5, 1 + length) };
   }
 }
 
