@@ -378,7 +378,7 @@ export class ServerConnection {
       maxQueries: pipeline === false ? 1 : pipeline.maxQueries,
       maxBytes: pipeline === false ? 1 : pipeline.maxBytes,
       statementCache: options.statementCache,
-      statementPrefix: `p${randomName()}_`,
+      statementPrefix: `p${sessionName()}_`,
     });
     this.#reader = undefined;
     const rest = reader.rest();
@@ -484,8 +484,12 @@ function guard(callback: () => void): void {
   }
 }
 
+/** Of 48 bits: where this process begins to count its sessions. */
+let sessionNumber: number | undefined = undefined;
+
 /** Nine characters that no other session of a server is likely to have. */
-function randomName(): string {
-  const [high, low] = crypto.getRandomValues(new Uint32Array(2));
-  return ((high! & 0xffff) * 2 ** 32 + low!).toString(36).padStart(9, "0").slice(-9);
+function sessionName(): string {
+  const [high, low] = sessionNumber === undefined ? crypto.getRandomValues(new Uint32Array(2)) : [0, 0];
+  sessionNumber = (sessionNumber ?? (high! & 0xffff) * 2 ** 32 + low!) + 1;
+  return sessionNumber.toString(36).padStart(9, "0").slice(-9);
 }
