@@ -16,20 +16,25 @@ export interface BoundSql extends SqlHelpers {
   <T = Row>(strings: TemplateStringsArray, ...values: unknown[]): Query<T>;
 }
 
+function createTag(executor: Executor): BoundSql {
+  const tag = <T>(strings: TemplateStringsArray, ...values: unknown[]): Query<T> =>
+    new Query<T>(executor, strings, values);
+  return Object.assign(tag, helpers);
+}
+
 /** What can run queries. */
 export class Queryable {
-  /** Makes queries: ``await conn.sql`select * from users where id = ${id}` ``. It can be taken off its owner. */
-  readonly sql: BoundSql;
   readonly #executor: Executor;
+  #sql: BoundSql | undefined = undefined;
 
   /** Not for use from outside: see {@linkcode connect}. */
   constructor(executor: Executor) {
     this.#executor = executor;
-    this.sql = Object.assign(
-      <T>(strings: TemplateStringsArray, ...values: unknown[]): Query<T> =>
-        new Query<T>(executor, strings, values),
-      helpers,
-    );
+  }
+
+  /** Makes queries: ``await conn.sql`select * from users where id = ${id}` ``. It can be taken off its owner. */
+  get sql(): BoundSql {
+    return this.#sql ??= createTag(this.#executor);
   }
 
   /**
