@@ -132,7 +132,8 @@ async function addressesOf(
   limit: AbortSignal,
 ): Promise<readonly ResolvedHost[]> {
   if (host.path !== undefined || factory.lookup === undefined) return [host];
-  const found = await abortable(factory.lookup(host.host, host.port), limit);
+  const looked = factory.lookup(host.host, host.port);
+  const found = looked instanceof Promise ? await abortable(looked, limit) : looked;
   const addresses = options.loadBalanceHosts === "random" ? shuffle(found) : found;
   return addresses.map((address) => ({ ...host, host: address }));
 }

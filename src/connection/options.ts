@@ -147,10 +147,16 @@ export class ResolvedOptions {
   constructor(resolved: ResolvedSettings, secrets: Secrets) {
     Object.assign(this, resolved);
     this.#secrets = secrets;
-    // What console.log prints under Node.js and Bun, and under Deno.
-    const inspect = () => `ResolvedOptions ${JSON.stringify(this)}`;
-    Object.defineProperty(this, Symbol.for("nodejs.util.inspect.custom"), { value: inspect });
-    Object.defineProperty(this, Symbol.for("Deno.customInspect"), { value: inspect });
+  }
+
+  /** What `console.log` prints under Node.js and Bun. */
+  [Symbol.for("nodejs.util.inspect.custom")](): string {
+    return `ResolvedOptions ${JSON.stringify(this)}`;
+  }
+
+  /** What `console.log` prints under Deno. */
+  [Symbol.for("Deno.customInspect")](): string {
+    return `ResolvedOptions ${JSON.stringify(this)}`;
   }
 
   /**

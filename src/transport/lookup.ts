@@ -3,13 +3,17 @@
 import { connectError } from "./socket_error.ts";
 
 /**
- * Asks the system's resolver, `/etc/hosts` included. An address is its own only one.
+ * Asks the system's resolver, `/etc/hosts` included. An address is its own only one, and known at once.
  *
  * @returns in the system's order; the name itself where the runtime permits to connect to it but not to look it up
  * @throws {ConnectionError} when the name has no address (`ENOTFOUND`)
  */
-export async function lookup(host: string, port: number): Promise<readonly string[]> {
+export function lookup(host: string, port: number): readonly string[] | Promise<readonly string[]> {
   if (host.includes(":") || /^[0-9]+(?:\.[0-9]+){3}$/.test(host)) return [host];
+  return resolve(host, port);
+}
+
+async function resolve(host: string, port: number): Promise<readonly string[]> {
   try {
     const { lookup } = await import("node:dns/promises");
     const found = await lookup(host, { all: true, verbatim: true });

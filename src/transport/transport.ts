@@ -106,10 +106,10 @@ export interface TransportFactory {
   /** Opens a socket with TCP_NODELAY; rejects with a ConnectionError that keeps the system's `code`. */
   connect(target: ConnectTarget): Promise<Transport>;
   /**
-   * The addresses of a host name, in the order to be tried; absent: `connect` takes names as they are. Rejects with a
-   * ConnectionError when there are none.
+   * The addresses of a host name, in the order to be tried, an address' own at once; absent: `connect` takes names as
+   * they are. Rejects with a ConnectionError when there are none.
    */
-  lookup?(host: string, port: number): Promise<readonly string[]>;
+  lookup?(host: string, port: number): readonly string[] | Promise<readonly string[]>;
   /** The runtime's quickest way to make a short string, where it has one. */
   readonly utf8Slice?: Utf8Slice | undefined;
   /** Memory that is not cleared, as a plain Uint8Array, where the runtime has some: all of it is written before use. */
