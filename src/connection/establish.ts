@@ -91,12 +91,17 @@ function onAnyTime(context: EstablishContext, session: Session, { type, body }: 
       return;
     }
     case types.NEGOTIATE_PROTOCOL_VERSION: {
-      const { version } = backend.readNegotiateProtocolVersion(body, 0, body.length);
+      const { version, unrecognizedOptions } = backend.readNegotiateProtocolVersion(body, 0, body.length);
       const minor = version & 0xffff;
-      if (version >> 16 !== 3 || minor > (session.protocolVersion & 0xffff)) {
+      if (version >> 16 !== 3 || minor >= (session.protocolVersion & 0xffff)) {
         throw new ProtocolError(
           `Cannot establish the session: the server negotiates protocol ${version >> 16}.${minor}, ` +
-            `wanted 3.0 to 3.${session.protocolVersion & 0xffff}`,
+            `wanted less than the 3.${session.protocolVersion & 0xffff} it was asked for`,
+        );
+      }
+      if (unrecognizedOptions.length > 0) {
+        throw new ProtocolError(
+          "Cannot establish the session: the server does not know a protocol option that it was not asked for",
         );
       }
       session.protocolVersion = types.PROTOCOL_3_0 | minor;
@@ -223,7 +228,7 @@ async function tokenFor(context: EstablishContext, allowed: boolean): Promise<st
   if (!allowed) failForbidden("an OAuth token");
   if (options.channelBinding === "require") failUnbound("an OAuth token");
   if (isInClear(context)) failInClear("an OAuth token");
-  const token = await options.oauthToken(host);
+  const token = await heedEnd(context, options.oauthToken(host));
   if (token !== undefined) return token;
   throw new ConnectionError(
     "Cannot authenticate: the server asks for an OAuth token and none is set (option oauthToken)",
@@ -313,7 +318,7 @@ function isLocal(host: ResolvedHost): boolean {
 }
 
 async function passwordFor(context: EstablishContext): Promise<string> {
-  const password = await context.options.password(context.host);
+  const password = await heedEnd(context, context.options.password(context.host));
   if (password === undefined) {
     const problem = context.options.passwordFileProblem;
     throw new ConnectionError(
@@ -329,6 +334,16 @@ async function passwordFor(context: EstablishContext): Promise<string> {
     });
   }
   return password;
+}
+
+/** Waits for what a user's function gives, but no longer than for the server, which may give up first and say why. */
+async function heedEnd<T>(context: EstablishContext, given: Promise<T>): Promise<T> {
+  const { reader } = context;
+  const ENDED = Symbol();
+  const first = await Promise.race([given, reader.whenEnded().then(() => ENDED)]);
+  if (first !== ENDED) return first as T;
+  const session = new Session();
+  for (;;) onAnyTime(context, session, await reader.next());
 }
 
 const METHOD_NAMES: Readonly<Record<number, string>> = {

@@ -383,6 +383,8 @@ export class ServerConnection {
     this.#reader = undefined;
     const rest = reader.rest();
     if (rest.length > 0) this.#onBytes(rest);
+    // The end may have come with the last bytes.
+    if (this.#ended) this.#engine.receiveEnd(reader.endedBy);
   }
 
   #events(): EngineEvents {

@@ -11,6 +11,9 @@ export interface StartupMessage {
 // Enough for every ParameterStatus and a long error; a peer that speaks another protocol is soon found out.
 const MAX_MESSAGE = 65_536;
 
+/** Bytes that may wait while nobody reads, as during a password function; no server has that much to say by then. */
+const MAX_WAITING = 1 << 20;
+
 const EMPTY: Uint8Array = new Uint8Array(0);
 
 /**
@@ -21,12 +24,22 @@ export class StartupReader {
   #bytes: Uint8Array = EMPTY;
   /** Where the next message begins. */
   #at: number = 0;
-  #ended: { readonly reason: unknown } | undefined = undefined;
+  #ended: { readonly reason: Error | undefined } | undefined = undefined;
   #wake: (() => void) | undefined = undefined;
+  #tellEnded: (() => void) | undefined = undefined;
 
-  /** Bytes from the transport; copied. */
+  /**
+   * Bytes from the transport; copied.
+   *
+   * @throws {ProtocolError} when too many of them wait
+   */
   push(chunk: Uint8Array): void {
     const left = this.#bytes.subarray(this.#at);
+    if (left.length + chunk.length > MAX_WAITING) {
+      throw new ProtocolError(
+        `Cannot establish the session: more than ${MAX_WAITING} bytes came that nobody had asked for`,
+      );
+    }
     const joined = new Uint8Array(left.length + chunk.length);
     joined.set(left);
     joined.set(chunk, left.length);
@@ -37,7 +50,8 @@ export class StartupReader {
 
   /** No further bytes will come; waiting and later calls of `next` reject, once what is here is used up. */
   end(reason: Error | undefined): void {
-    this.#ended ??= { reason: reason ?? lost() };
+    this.#ended ??= { reason };
+    this.#tellEnded?.();
     this.#signal();
   }
 
@@ -65,9 +79,22 @@ export class StartupReader {
     for (;;) {
       const message = this.take();
       if (message !== undefined) return message;
-      if (this.#ended !== undefined) throw this.#ended.reason;
+      if (this.#ended !== undefined) throw this.#ended.reason ?? lost();
       await new Promise<void>((resolve) => this.#wake = resolve);
     }
+  }
+
+  /** Resolves when no further bytes will come. */
+  whenEnded(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#ended !== undefined) resolve();
+      else this.#tellEnded = resolve;
+    });
+  }
+
+  /** What {@linkcode end} was told. */
+  get endedBy(): Error | undefined {
+    return this.#ended?.reason;
   }
 
   /** What was read and not used; the reader is of no use afterwards. */

@@ -2,11 +2,12 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { connect, ConnectionError, PostgresError, ProtocolError } from "../../mod.ts";
+import { connect, ConnectionError, type ConnectOptions, PostgresError, ProtocolError } from "../../mod.ts";
 import * as backend from "../_support/backend_writer.ts";
 import { limit } from "../_support/limit.ts";
 import { createMemoryBackend, type Script, startScriptedBackend } from "../_support/scripted_backend.ts";
 import { simpleAnswer } from "../engine/transcripts.ts";
+import { rejectionOf } from "../_support/session.ts";
 import { fail, failureOf, SECRET, succeed } from "./attempts.ts";
 
 const KEY = backend.backendKeyData(1, new Uint8Array(4));
@@ -119,6 +120,57 @@ test("what the server sends behind the first ReadyForQuery in one chunk is not l
     },
   ));
 
+for (const fatal of [false, true]) {
+  test(`an end right behind the first ReadyForQuery settles what is asked${fatal ? ", a FATAL error too" : ""}`, async () => {
+    const last = fatal ? [backend.errorResponse({ S: "FATAL", V: "FATAL", C: "57P01", M: "going" })] : [];
+    const script: Script = async (session) => {
+      await session.expect("StartupMessage");
+      session.send(backend.authenticationOk, KEY, backend.readyForQuery(), ...last);
+      session.end();
+      await session.drain();
+    };
+    const ask = async (options: ConnectOptions) => {
+      const connection = await connect({ user: "u", sslmode: "disable", ...options });
+      return await connection.query("select 1").finally(() => connection.close());
+    };
+    const check = async (attempt: Promise<unknown>) => {
+      const error = await rejectionOf(attempt);
+      assert.ok(error instanceof ConnectionError, String(error));
+      assert.equal(error.code, "CONNECTION_LOST");
+      if (fatal) assert.match(error.message, /going/);
+    };
+    // In memory the end comes before anybody has heard of the last bytes; on a socket it depends.
+    const memory = createMemoryBackend(script);
+    await check(ask({ host: "localhost", transport: memory.factory }));
+    await memory.close();
+    const server = await startScriptedBackend(script);
+    for (let i = 0; i < 20; i++) await check(ask({ host: server.host, port: server.port }));
+    await server.close();
+  });
+}
+
+test("bytes without end that nobody reads end the attempt", async () => {
+  const server = await startScriptedBackend(async (session) => {
+    await session.expect("StartupMessage");
+    session.send(backend.authenticationCleartextPassword);
+    for (let i = 0; i < 40; i++) session.send(backend.noticeResponse({ M: "x".repeat(60_000) }));
+    await session.drain();
+  });
+  try {
+    const error = await failureOf(connect({
+      host: "127.0.0.1",
+      port: server.port,
+      user: "u",
+      sslmode: "disable",
+      password: () => new Promise(() => {}),
+    }));
+    assert.ok(error instanceof ProtocolError, String(error));
+    assert.match(error.message, /nobody had asked for/);
+  } finally {
+    await server.close().catch(() => {});
+  }
+});
+
 for (const splitAt of [1, 2, 3, 7]) {
   test(`establishing and a query work in chunks of ${splitAt} bytes`, async () => {
     const memory = createMemoryBackend(async (session) => {
@@ -141,7 +193,7 @@ test("NegotiateProtocolVersion to an older minor version goes on with it", () =>
   succeed(async (session) => {
     const { version } = await session.expect("StartupMessage");
     assert.equal(version, 0x0003_0002);
-    session.send(backend.negotiateProtocolVersion(0x0003_0000, ["_pq_.x"]));
+    session.send(backend.negotiateProtocolVersion(0x0003_0000));
     session.send(backend.authenticationOk, KEY, backend.readyForQuery());
     await session.expectEnd();
   }, { maxProtocolVersion: "3.2" }));
@@ -154,6 +206,15 @@ test("NegotiateProtocolVersion below minProtocolVersion is refused", async () =>
   assert.ok(error instanceof ConnectionError, String(error));
   assert.equal(error.code, "UNSUPPORTED");
 });
+
+for (const [version, options] of [[0x0003_0002, []], [0x0003_0000, ["_pq_.x"]]] as const) {
+  test(`NegotiateProtocolVersion to ${version} with ${options.length} options nobody asked for is a ProtocolError`, async () => {
+    const error = await fail(reply(backend.negotiateProtocolVersion(version, options)), {
+      maxProtocolVersion: "3.2",
+    });
+    assert.ok(error instanceof ProtocolError, String(error));
+  });
+}
 
 for (const version of [0x0003_0003, 0x0004_0000, 0x0002_0000, 0, -1]) {
   test(`NegotiateProtocolVersion to ${version} is a ProtocolError`, async () => {
