@@ -9,7 +9,8 @@ import type { ResolvedOptions } from "./options.ts";
  * Reads certificates, keys and revocation lists.
  *
  * As in libpq a file of trusted certificates is used whenever it is there, so that even sslmode=require then refuses
- * others; and a client certificate that is not there is not sent.
+ * others; and a client certificate that is not there is not sent. What is named, is there and cannot be read is an
+ * error: going on without it would be less than was asked for.
  *
  * @throws {ConfigurationError} when a file that is needed is missing, or must not be used
  */
@@ -47,6 +48,7 @@ async function loadTrust(
   const path = tls.rootCertificate ?? (directory && `${directory}root.crt`);
   const file = path && await environment.readFile(path);
   if (!file) {
+    await checkAbsent(tls.rootCertificate, "sslrootcert", environment);
     if (!sslmode.startsWith("verify")) return undefined;
     throw new ConfigurationError(
       `Cannot verify the server's certificate: ${
@@ -60,7 +62,20 @@ async function loadTrust(
     throw new ConfigurationError(`Cannot use the root certificate file "${path}": it holds no certificate`);
   }
   const list = tls.revocationList ?? (directory && `${directory}root.crl`);
-  return { roots: file.text, revocationList: (list && await environment.readFile(list) || undefined)?.text };
+  const revoked = list && await environment.readFile(list) || undefined;
+  if (!revoked) await checkAbsent(tls.revocationList, "sslcrl", environment);
+  return { roots: file.text, revocationList: revoked?.text };
+}
+
+async function checkAbsent(
+  path: string | undefined,
+  keyword: string,
+  environment: Environment,
+): Promise<void> {
+  if (path === undefined || !await environment.mayExist(path)) return;
+  throw new ConfigurationError(
+    `Cannot use ${keyword}: "${path}" cannot be read, or is no plain file (Deno needs --allow-read for it)`,
+  );
 }
 
 async function loadClient(
@@ -72,7 +87,10 @@ async function loadClient(
   if (tls.certificateMode === "disable") return none;
   const path = tls.certificate ?? (directory && `${directory}postgresql.crt`);
   const certificate = path && await environment.readFile(path);
-  if (!certificate) return none;
+  if (!certificate) {
+    await checkAbsent(tls.certificate, "sslcert", environment);
+    return none;
+  }
   const keyPath = tls.key ?? (directory && `${directory}postgresql.key`);
   if (tls.key !== undefined && tls.key.includes(":") && !environment.windows) {
     throw new ConfigurationError("Cannot use sslkey: keys in an OpenSSL engine are not supported");

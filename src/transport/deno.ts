@@ -10,6 +10,7 @@ import { Buffer } from "node:buffer";
 import { BaseTransport } from "./base_transport.ts";
 import { settleAttempt, systemPath } from "./connect_attempt.ts";
 import { lookup } from "./lookup.ts";
+import { isPermitted } from "./permissions.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
 import { nativeUtf8Slice } from "./utf8_slice.ts";
@@ -50,7 +51,7 @@ async function open({ host, port, path, signal, keepalive }: ConnectTarget): Pro
 /** Deno takes the zone of an IPv6 address as a number only. */
 async function numericZone(host: string): Promise<string> {
   const [address, zone] = host.split("%") as [string, string];
-  if (/^\d+$/.test(zone)) return host;
+  if (/^\d+$/.test(zone) || !isPermitted({ name: "sys", kind: "networkInterfaces" })) return host;
   try {
     const { networkInterfaces } = await import("node:os");
     const found = networkInterfaces()[zone]?.find(({ family }) => family === "IPv6");

@@ -1,5 +1,6 @@
 /** The addresses of a host name. */
 
+import { isPermitted } from "./permissions.ts";
 import { connectError } from "./socket_error.ts";
 
 /**
@@ -10,7 +11,8 @@ import { connectError } from "./socket_error.ts";
  */
 export function lookup(host: string, port: number): readonly string[] | Promise<readonly string[]> {
   if (host.includes(":") || /^[0-9]+(?:\.[0-9]+){3}$/.test(host)) return [host];
-  return resolve(host, port);
+  // Permitted for one port only, Deno would ask.
+  return isPermitted({ name: "net", host }) ? resolve(host, port) : [host];
 }
 
 async function resolve(host: string, port: number): Promise<readonly string[]> {

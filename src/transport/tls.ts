@@ -14,6 +14,7 @@ import { Duplex } from "node:stream";
 import tls from "node:tls";
 import { ConfigurationError } from "../errors.ts";
 import { BaseTransport } from "./base_transport.ts";
+import { isPermitted } from "./permissions.ts";
 import { lostError, tlsError } from "./socket_error.ts";
 import { unrefTimer } from "./timers.ts";
 import type { TlsCredentials, TlsOptions, TlsTransport, Transport } from "./transport.ts";
@@ -139,10 +140,13 @@ function materials(credentials: TlsCredentials): tls.SecureContextOptions {
   };
 }
 
-/** The system's store, `SSL_CERT_FILE` heeded; where it is empty, the certificates that come with the runtime. */
+/**
+ * The system's store, `SSL_CERT_FILE` heeded; where it is empty or must not be read, the certificates that come with the
+ * runtime.
+ */
 function systemRoots(): string[] {
   const { getCACertificates } = tls as { getCACertificates?: (type: string) => string[] };
-  const system = getCACertificates?.("system") ?? [];
+  const system = isPermitted({ name: "sys", kind: "ca" }) && getCACertificates?.("system") || [];
   return system.length > 0 ? system : [...tls.rootCertificates];
 }
 

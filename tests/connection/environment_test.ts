@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { execFile } from "node:child_process";
+import { execFile, execFileSync } from "node:child_process";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
@@ -68,7 +68,22 @@ test("processEnvironment() reads plain files and their modes, and takes anything
 });
 
 test("processEnvironment() knows the user as the system does", () => {
-  assert.equal(processEnvironment().userName(), userInfo().username);
+  const { uid, username } = userInfo();
+  // Bun takes the name from USER.
+  const known = process.platform === "win32"
+    ? username
+    : execFileSync("id", ["-un"], { encoding: "utf8" }).trim();
+  const { USER } = process.env;
+  try {
+    for (const name of [USER, "somebody-else", undefined]) {
+      if (name === undefined) delete process.env["USER"];
+      else process.env["USER"] = name;
+      assert.equal(processEnvironment().userName(), known, `uid ${uid}, USER ${name}`);
+    }
+  } finally {
+    if (USER === undefined) delete process.env["USER"];
+    else process.env["USER"] = USER;
+  }
 });
 
 test("resolveOptions() reads the process's environment and the password file", async () => {

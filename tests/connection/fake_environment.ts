@@ -9,6 +9,8 @@ export interface FakeSystem {
   variables?: Record<string, string>;
   /** By path; a mode of 0600 unless told otherwise. */
   files?: Record<string, { text: string; mode?: number; owner?: number }>;
+  /** Paths at which something is that cannot be read as a file. */
+  unreadable?: readonly string[];
 }
 
 /** An environment that gives what `system` holds. */
@@ -19,6 +21,7 @@ export function fakeEnvironment(system: FakeSystem): Environment {
     variable: (name) => variables[name],
     userName: () => system.user,
     homeDirectory: () => variables["HOME"],
+    mayExist: (path) => Promise.resolve(path in files || system.unreadable?.includes(path) === true),
     readFile: (path) => {
       const file = files[path];
       return Promise.resolve(

@@ -46,6 +46,17 @@ test("without trusted certificates nothing is verified, or verifying is refused"
   await assert.rejects(load({ sslmode: "require", sslrootcert: "/empty" }, empty), /holds no certificate/);
 });
 
+test("a file that is named, is there and cannot be read is an error, not an absent one", async () => {
+  const system = { ...HOME, files: root("/ca"), unreadable: ["/x", "/home/u/.postgresql/root.crt"] };
+  for (const sslmode of ["prefer", "require", "verify-full"] as const) {
+    await assert.rejects(load({ sslmode, sslrootcert: "/x" }, system), /sslrootcert: "\/x" cannot be read/);
+  }
+  await assert.rejects(load({ sslrootcert: "/ca", sslcrl: "/x" }, system), /sslcrl: "\/x" cannot be read/);
+  await assert.rejects(load({ sslcert: "/x" }, system), /sslcert: "\/x" cannot be read/);
+  // Nobody has asked for the file of the home directory.
+  assert.equal((await load({ sslmode: "require" }, system)).trust, undefined);
+});
+
 test("a list of revoked certificates goes with the trusted ones", async () => {
   const files = {
     ...root("/home/u/.postgresql/root.crt"),
