@@ -31,13 +31,20 @@ export function parseConninfo(text: string): Settings {
   const pairs = uri ? parseConninfoUri(text) : parseConninfoKeywordValue(text);
   const place = uri ? "the connection URI" : "the connection string";
   const settings: Settings = new Map();
-  pairs.forEach((pair, i) => {
-    // Behind a password with an unescaped blank or & stands the rest of it.
-    const suspicious = i > 0 && /password$/.test(pairs[i - 1]![0]);
-    const [keyword, value] = checkPair(pair, place, suspicious);
+  // One before an @ ends there for certain.
+  let secrets = uri && /^[^?]*@/.test(text) ? -1 : 0;
+  for (const pair of pairs) {
+    // Behind a secret with an unescaped blank or & stands the rest of it.
+    const [keyword, value] = checkPair(pair, place, secrets > 0);
     settings.set(keyword, { value, from: `${keyword} in ${place}` });
-  });
+    if (isSecret(keyword)) secrets++;
+  }
   return settings;
+}
+
+/** Whether the value of a keyword must not be seen. */
+export function isSecret(keyword: string): boolean {
+  return /password$|secret$|_key$/.test(keyword);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** The connection service file (PostgreSQL manual, 32.17). */
 
 import { ConfigurationError } from "../errors.ts";
-import { checkPair, type Settings } from "./conninfo.ts";
+import { checkPair, isSecret, type Settings } from "./conninfo.ts";
 import type { Environment } from "./environment.ts";
 
 /**
@@ -44,7 +44,7 @@ export async function readService(service: string, environment: Environment): Pr
  */
 export function parseService(text: string, service: string, path: string): Settings | undefined {
   let settings: Settings | undefined;
-  let number = 0;
+  let [number, secrets] = [0, 0];
   for (const rawLine of text.split("\n")) {
     number++;
     const line = rawLine.trim();
@@ -62,7 +62,8 @@ export function parseService(text: string, service: string, path: string): Setti
     if (keyword === "service") {
       throw new ConfigurationError(`Cannot use ${place}: a service cannot name another service`);
     }
-    const [known, value] = checkPair([keyword, line.slice(equals + 1)], place, false);
+    const [known, value] = checkPair([keyword, line.slice(equals + 1)], place, secrets > 0);
+    if (isSecret(known)) secrets++;
     if (!settings.has(known)) settings.set(known, { value, from: `${known} in ${place}` });
   }
   return settings;

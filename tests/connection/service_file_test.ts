@@ -37,6 +37,14 @@ test("parseService() takes values as they are, the first one of a keyword", () =
   });
 });
 
+test("parseService() does not show what may be the rest of a password", () => {
+  assert.throws(() => parse("[s]\npassword=abc\nport=1\nhunter2=1"), (error) => {
+    assert.match(String(error), /line 4 .*not shown/);
+    assert.doesNotMatch(String(error), /hunter2/);
+    return true;
+  });
+});
+
 test("parseService() names the line that is wrong", () => {
   refuses("[s]\n\nuser", /line 3 of the service file "\/f": it has no "="/);
   refuses("[s]\nfoo=1", /line 2 of .*unknown keyword "foo"/);
