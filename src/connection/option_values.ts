@@ -8,7 +8,10 @@ export function textOf(settings: Settings, keyword: string): string | undefined 
   return settings.get(keyword)?.value || undefined;
 }
 
-/** One of `choices`, in exactly this case; libpq ignores it for TLS versions only. */
+/**
+ * One of `choices`, in exactly this case; libpq ignores it for TLS versions only, and takes an empty value for the
+ * default only there.
+ */
 export function choiceOf<T extends string>(
   settings: Settings,
   keyword: string,
@@ -16,7 +19,7 @@ export function choiceOf<T extends string>(
   ignoreCase: boolean = false,
 ): T | undefined {
   const setting = settings.get(keyword);
-  if (setting === undefined || setting.value === "") return undefined;
+  if (setting === undefined || ignoreCase && setting.value === "") return undefined;
   const { value } = setting;
   const found = choices.find((choice) =>
     choice === value || ignoreCase && choice.toLowerCase() === value.toLowerCase()
@@ -28,7 +31,7 @@ export function choiceOf<T extends string>(
 /** A whole number as libpq reads one: an int32 in decimal, blanks around it allowed. */
 export function integerOf(settings: Settings, keyword: string): number | undefined {
   const setting = settings.get(keyword);
-  if (setting === undefined || setting.value === "") return undefined;
+  if (setting === undefined) return undefined;
   const value = parseInteger(setting.value);
   if (value === undefined) fail(setting, "a whole number");
   return value;

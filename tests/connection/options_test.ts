@@ -110,10 +110,10 @@ test("resolveOptions() lets an empty value of the string ask for the default", a
   const system = {
     variables: { PGHOST: "env-host", PGDATABASE: "env-db", PGPORT: "9", PGSSLMODE: "require" },
   };
-  const resolved = await resolve("host='' dbname='' port='' sslmode=''", {}, system);
+  const resolved = await resolve("host='' dbname='' port=''", {}, system);
   assert.deepEqual(resolved.hosts, [{ host: "localhost", port: 5432, name: "localhost" }]);
   assert.equal(resolved.database, "os-user");
-  assert.equal(resolved.sslmode, "prefer");
+  assert.equal(resolved.sslmode, "require");
   assert.equal((await resolve("user=''", {}, { variables: { PGUSER: "env-user" } })).user, "os-user");
   assert.equal((await resolve({}, {}, { variables: { PGUSER: "" } })).user, "os-user");
 });
