@@ -1,6 +1,12 @@
 /** From options to an established session: transport, hosts in order, a time limit on each. */
 
-import { ConfigurationError, ConnectionError, PostgresError, TimeoutError } from "../errors.ts";
+import {
+  ConfigurationError,
+  ConnectionError,
+  PostgresError,
+  ProtocolError,
+  TimeoutError,
+} from "../errors.ts";
 import { selectTransport } from "../transport/select.ts";
 import type { TransportFactory } from "../transport/transport.ts";
 import { useUnfilled } from "../wire/own_buffer.ts";
@@ -75,7 +81,8 @@ interface Search {
 
 /**
  * Tries the hosts in order, or in random order for `load_balance_hosts=random`. As in libpq a server that answers and
- * refuses ends the search, unless it is not ready to take connections (class 57P) or full (53300).
+ * refuses ends the search. Not so one that is not ready (class 57P) or full (53300), breaks off, or has not the TLS that
+ * is demanded: libpq goes on for 57P03 alone, but another host of the list may do.
  */
 async function openFirst(
   factory: TransportFactory,
@@ -259,7 +266,7 @@ function isPassing(error: PostgresError): boolean {
 /** Whether an error needs no place in front of it. */
 function tellsItself(error: unknown): boolean {
   return error instanceof PostgresError || error instanceof TimeoutError ||
-    error instanceof ConfigurationError;
+    error instanceof ProtocolError || error instanceof ConfigurationError;
 }
 
 function everyHostFailed(failures: readonly Failure[]): unknown {
@@ -318,6 +325,9 @@ function describeHost(host: ResolvedHost): string {
 /** What an attempt failed with; the transport names the place, which is said already. */
 function messageOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
+  if (error instanceof TimeoutError) {
+    return message.replace(/^Cannot connect to .*? within/, "not connected within");
+  }
   return error instanceof ConnectionError ? message.replace(/^Cannot connect to .*?: /, "") : message;
 }
 
