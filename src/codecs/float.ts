@@ -34,12 +34,17 @@ export const float4Codec: Codec<number> = {
   },
   encodeText: encodeFloat,
   encodeBinary(value, writer): boolean {
-    // The server rounds decimals, and refuses what overflows: only a value that is a float4 already is the same.
-    if (typeof value !== "number" || (Math.fround(value) !== value && value === value)) return false;
+    if (typeof value !== "number" || !fitsFloat4(value)) return false;
     writer.float32(value);
     return true;
   },
 };
+
+/** Whether the server takes the number for a float4: as its cast from float8 it refuses what is too large or too small. */
+function fitsFloat4(value: number): boolean {
+  const rounded = Math.fround(value);
+  return rounded === value || value !== value || rounded !== 0 && Number.isFinite(rounded);
+}
 
 function encodeFloat(value: unknown): string {
   return encodeSimple(value, "a number");

@@ -119,7 +119,8 @@ test("a known type may have a binary form that means the same", () => {
   assert.equal(encodeOne(true, BOOL), "binary:01");
   assert.equal(encodeOne(1, BOOL), "text:1");
   assert.equal(encodeOne(-0, FLOAT8), "binary:8000000000000000");
-  assert.equal(encodeOne(0.1, FLOAT4), "text:0.1");
+  assert.equal(encodeOne(0.1, FLOAT4), "binary:3dcccccd");
+  assert.equal(encodeOne(1e39, FLOAT4), "text:1e+39");
   assert.equal(encodeOne(0.5, FLOAT4), "binary:3f000000");
   assert.equal(encodeOne(new Date("2026-08-18T01:02:03.500Z"), TIMESTAMPTZ), "binary:0002fc469a8159e0");
   assert.equal(encodeOne(new Date(-210866803200001), TIMESTAMPTZ), "text:4714-11-23T23:59:59.999Z BC");
