@@ -204,7 +204,7 @@ class CopyOutSource implements UnderlyingDefaultSource<Uint8Array> {
 
   #setStopped(stopped: boolean): void {
     this.#stopped = stopped;
-    this.#operation!.connection.setReading(!stopped);
+    this.#operation!.setReading(!stopped);
   }
 }
 

@@ -19,6 +19,12 @@ export class CopyOperation {
   #attachment: Attachment | undefined = undefined;
   /** Resolves with the request, settled. */
   readonly settled: Promise<Request>;
+  /** Whether the connection is not read from, since nobody takes the data. */
+  #paused: boolean = false;
+  /** Whether the data has ended. */
+  #ended: boolean = false;
+  /** Why it was given up behind the end of its data. */
+  #late: { readonly reason: unknown } | undefined = undefined;
   #ready!: (response: CopyResponse | undefined) => void;
   readonly #response: Promise<CopyResponse | undefined> = new Promise((resolve) => this.#ready = resolve);
 
@@ -46,6 +52,8 @@ export class CopyOperation {
     };
     chainObserver(this.#request, () => {
       this.#ready(undefined);
+      // Whoever has the connection next needs it read, whatever this one's consumer does.
+      this.setReading(true);
       this.#attachment?.release();
     });
   }
@@ -69,8 +77,15 @@ export class CopyOperation {
     );
   }
 
-  /** The connection, once started. */
-  get connection(): ServerConnection {
+  /** Reads on from the connection, or not; of no effect once the COPY is over. */
+  setReading(reading: boolean): void {
+    const { settled, failure } = this.#request;
+    if (this.#paused === !reading || !reading && (settled || failure !== null)) return;
+    this.#paused = !reading;
+    this.#connection.setReading(reading);
+  }
+
+  get #connection(): ServerConnection {
     return this.#attachment!.connection;
   }
 
@@ -79,7 +94,7 @@ export class CopyOperation {
     if (data.length === 0) return undefined;
     if (data.length > PIECE) return this.#writePieces(data);
     this.throwIfFailed();
-    return this.connection.copyData(this.#request, data);
+    return this.#connection.copyData(this.#request, data);
   }
 
   /** What is too large to be buffered twice goes in pieces, each in a message of its own. */
@@ -95,25 +110,39 @@ export class CopyOperation {
 
   /** Ends the data; resolves with the number of rows stored. */
   async end(): Promise<number> {
-    this.connection.copyEnd(this.#request);
+    this.#ended = true;
+    this.#connection.copyEnd(this.#request);
     return await this.finish();
   }
 
   /** Waits for the server's last word; resolves with the number of rows. */
   async finish(): Promise<number> {
     const request = await this.settled;
+    if (this.#late !== undefined && isCancelled(request)) throw this.#late.reason;
     throwIfFailed(request, this.#site);
     return readCommandTag(request.results?.[0]?.tag ?? "").rowCount ?? 0;
   }
 
-  /** Gives up; resolves when the connection is free again. Nothing is stored. */
+  /**
+   * Gives up; resolves when the connection is free again. Nothing is stored, unless the data has ended: then the server
+   * may have stored it already, and {@linkcode finish} tells what became of it.
+   */
   async giveUp(reason: unknown): Promise<void> {
-    if (!this.#request.settled && !this.#request.aborted) {
+    if (this.#ended) {
+      if (this.#late !== undefined) return void await this.settled;
+      this.#late = { reason };
+      this.#attachment!.giveUp(this.#request);
+    } else if (!this.#request.settled && !this.#request.aborted) {
       this.#request.aborted = true;
       this.#request.fail(() => reason as Error);
       this.#attachment?.giveUp(this.#request);
     }
     if (this.#attachment !== undefined) await this.settled;
+  }
+
+  /** Whether the data has ended, so that only the server knows what becomes of it. */
+  get ended(): boolean {
+    return this.#ended;
   }
 
   /** Whether it has failed. */
@@ -126,6 +155,12 @@ export class CopyOperation {
     throwIfFailed(this.#request, this.#site);
   }
 }
+
+function isCancelled({ failure }: Request): boolean {
+  return failure !== null && (failure() as { readonly code?: unknown }).code === QUERY_CANCELED;
+}
+
+const QUERY_CANCELED = "57014";
 
 /** Whether a UTF-16 unit is the first half of a character outside the BMP. */
 export function isHighSurrogate(unit: number): boolean {

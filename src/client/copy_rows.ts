@@ -49,27 +49,34 @@ export async function copyRows(
 ): Promise<number> {
   signal?.throwIfAborted();
   if (columnNames.length === 0) throw new ValueError("Cannot copy rows: no column is given");
+  if (format !== undefined && format !== "binary" && format !== "text") {
+    throw new ValueError(`Cannot copy rows in format ${JSON.stringify(format)}: wanted "binary" or "text"`);
+  }
   const target = typeof table === "string" ? quoteIdentifier(table) : quoteIdentifier(...table);
   const list = columnNames.map((name) => quoteIdentifier(name)).join(", ");
-  const columns = await describeColumns(executor, `select ${list} from ${target}`);
-  const source = new RowSource(rows, columnNames);
+  const interruption = new Interruption();
+  let operation: CopyOperation | undefined = undefined as CopyOperation | undefined;
+  const onAbort = () => {
+    void operation?.giveUp(signal!.reason);
+    if (!operation?.ended) interruption.interrupt(signal!.reason);
+  };
+  signal?.addEventListener("abort", onAbort, { once: true });
+  const source = new RowSource(rows, columnNames, interruption);
   try {
+    const columns = await interruption.wait(
+      describeColumns(executor, `select ${list} from ${target}`, signal),
+    );
     const first = await source.lookAhead(columns);
     if (first.length === 0) return 0;
     const binary = format === undefined ? copiesInBinary(columns, first) : format === "binary";
     const text = `copy ${target} (${list}) from stdin (format ${binary ? "binary" : "text"})`;
-    signal?.throwIfAborted();
-    const operation = new CopyOperation(executor, text, "in", () => {});
-    const onAbort = () => void operation.giveUp(signal!.reason);
-    signal?.addEventListener("abort", onAbort, { once: true });
-    try {
-      return await sendRows(operation, columns, source, binary);
-    } finally {
-      signal?.removeEventListener("abort", onAbort);
-    }
+    operation = new CopyOperation(executor, text, "in", () => {});
+    return await sendRows(operation, columns, source, binary, interruption);
   } catch (error) {
     await source.leave();
     throw error;
+  } finally {
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 
@@ -78,10 +85,19 @@ async function sendRows(
   columns: readonly CopyColumn[],
   source: RowSource,
   binary: boolean,
+  interruption: Interruption,
 ): Promise<number> {
   const write = binary ? writeBinaryRow : writeTextRow;
   try {
-    await operation.start();
+    await interruption.wait(operation.start());
+    // The server may refuse a row, or be gone, while the source takes its time.
+    operation.settled.then(() => {
+      try {
+        operation.throwIfFailed();
+      } catch (error) {
+        interruption.interrupt(error);
+      }
+    });
     const writer = new Writer(CHUNK + 4096);
     if (binary) writeCopyHeader(writer);
     for (let row = 1;; row++) {
@@ -91,16 +107,42 @@ async function sendRows(
       write(columns, values, row, writer);
       if (writer.length < CHUNK) continue;
       const congested = operation.write(writer.take());
-      if (congested !== undefined) await congested;
+      if (congested !== undefined) await interruption.wait(congested);
     }
     if (binary) writeCopyTrailer(writer);
     const congested = operation.write(writer.take());
-    if (congested !== undefined) await congested;
+    if (congested !== undefined) await interruption.wait(congested);
   } catch (error) {
     await operation.giveUp(error);
     throw error;
   }
   return await operation.end();
+}
+
+/** Ends a wait for something that may never come. */
+class Interruption {
+  #reason: { readonly error: unknown } | undefined = undefined;
+  #reject: ((error: unknown) => void) | undefined = undefined;
+
+  /** The wait that is under way, and every later one, rejects with `error`; the first one counts. */
+  interrupt(error: unknown): void {
+    this.#reason ??= { error };
+    this.#reject?.(this.#reason.error);
+  }
+
+  get interrupted(): boolean {
+    return this.#reason !== undefined;
+  }
+
+  /** What `promise` settles with; one wait at a time. */
+  wait<T>(promise: PromiseLike<T>): Promise<T> {
+    // Not Promise.race: something that lasts would keep a reaction for each row.
+    return new Promise((resolve, reject) => {
+      promise.then(resolve, reject);
+      if (this.#reason !== undefined) reject(this.#reason.error);
+      else this.#reject = reject;
+    });
+  }
 }
 
 /** The values of one row in column order, or `undefined` at the end; a promise only where the rows come in time. */
@@ -110,14 +152,25 @@ type NextValues = readonly unknown[] | undefined;
 class RowSource {
   readonly #iterator: Iterator<CopyRow> | AsyncIterator<CopyRow>;
   readonly #names: readonly string[];
+  readonly #interruption: Interruption;
   #ahead: (readonly unknown[])[] = [];
   #aheadAt: number = 0;
   /** Whether the source has no more to give, or failed: then it is not told of an early end. */
   #ended: boolean = false;
+  /** Whether the source was asked for a row and has not answered. */
+  #stuck: boolean = false;
 
-  constructor(rows: Iterable<CopyRow> | AsyncIterable<CopyRow>, names: readonly string[]) {
-    this.#iterator = Symbol.asyncIterator in rows ? rows[Symbol.asyncIterator]() : rows[Symbol.iterator]();
+  constructor(
+    rows: Iterable<CopyRow> | AsyncIterable<CopyRow>,
+    names: readonly string[],
+    interruption: Interruption,
+  ) {
+    if (typeof rows !== "object" || rows === null) failRows(rows);
+    if (Symbol.asyncIterator in rows) this.#iterator = rows[Symbol.asyncIterator]();
+    else if (Symbol.iterator in rows) this.#iterator = rows[Symbol.iterator]();
+    else failRows(rows);
     this.#names = names;
+    this.#interruption = interruption;
   }
 
   /** Reads rows, to be given again, until each column has a value that is not NULL; a hundred at most. */
@@ -152,7 +205,10 @@ class RowSource {
     if (this.#ended) return;
     this.#ended = true;
     try {
-      await this.#iterator.return?.();
+      const left = this.#iterator.return?.();
+      // A generator that is in the midst of something hears of it only behind that.
+      if (this.#stuck) Promise.resolve(left).catch(() => {});
+      else await left;
     } catch {
       // The error that ended the COPY wins.
     }
@@ -161,9 +217,10 @@ class RowSource {
   async #later(result: Promise<IteratorResult<CopyRow>>): Promise<NextValues> {
     let settled: IteratorResult<CopyRow>;
     try {
-      settled = await result;
+      settled = await this.#interruption.wait(result);
     } catch (error) {
-      this.#ended = true;
+      if (this.#interruption.interrupted) this.#stuck = true;
+      else this.#ended = true;
       throw error;
     }
     return this.#valuesOf(settled);
@@ -184,11 +241,19 @@ class RowSource {
   }
 }
 
+function failRows(rows: unknown): never {
+  throw new ValueError(`Expected rows as an iterable, received ${describeValue(rows)}`);
+}
+
 /** Rows that are kept to see what the columns hold. */
 const MOST_AHEAD = 100;
 
-async function describeColumns(executor: Executor, text: string): Promise<CopyColumn[]> {
-  const fields = await describeFields(executor, text);
+async function describeColumns(
+  executor: Executor,
+  text: string,
+  signal: AbortSignal | undefined,
+): Promise<CopyColumn[]> {
+  const fields = await describeFields(executor, text, signal);
   return fields.map(({ name, typeOid }) => {
     const codec = executor.types.registry.codecFor(typeOid);
     if (codec === undefined) throw new ValueError(`Cannot copy to column "${name}": its type is not known`);
@@ -197,8 +262,13 @@ async function describeColumns(executor: Executor, text: string): Promise<CopyCo
 }
 
 /** The columns of a query, their types looked up. */
-export async function describeFields(executor: Executor, text: string): Promise<readonly Field[]> {
-  const request = await execute(executor, DESCRIBE, { text, values: [] }, executor.types.objects);
+export async function describeFields(
+  executor: Executor,
+  text: string,
+  signal?: AbortSignal,
+): Promise<readonly Field[]> {
+  const statement = { text, values: [] };
+  const request = await execute(executor, DESCRIBE, statement, executor.types.objects, signal && { signal });
   throwIfFailed(request, undefined);
   await loadFieldTypes(executor, request.statement!);
   return request.statement!.fields ?? [];

@@ -2,15 +2,17 @@
 
 import { BinaryCopyDecoder, type CopyDecoder, TextCopyDecoder } from "../codecs/copy_decoder.ts";
 import { columnsOf, createRowDecoder } from "../codecs/row_decoder.ts";
+import { EXTENDED } from "../engine/request.ts";
 import { PipegresError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 import { CopyOperation } from "./copy_operation.ts";
 import { describeFields } from "./copy_rows.ts";
-import type { Executor } from "./executor.ts";
+import { execute, type Executor, throwIfFailed } from "./executor.ts";
 import type { BatchSource } from "./row_stream.ts";
 
 /** `copy (query) to stdout`, or `copy table (columns) to stdout`; options behind it. */
-const COPY_TO = /^\s*copy\s+(?:\(([^]*)\)|([^()]+?)\s*(\([^()]*\))?)\s+to\s+stdout\b([^]*)$/i;
+const COPY_TO =
+  /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*copy\s+(?:\(([^]*)\)|((?:"(?:[^"]|"")*"|[^()"])+?)\s*(\((?:"(?:[^"]|"")*"|[^()"])*\))?)\s+to\s+stdout\b([^]*)$/i;
 
 /** `(format binary)`, or the same with `text`, in the words of today and of PostgreSQL 8. */
 const FORMAT = /^\s*(?:with\s*)?(?:\(\s*format\s+'?(binary|text)'?\s*\)|(binary))?\s*;?\s*$/i;
@@ -32,10 +34,11 @@ export async function openCopyRows(executor: Executor, text: string): Promise<Ba
       "Cannot give the rows of this COPY: wanted no option but (format binary) or (format text)",
     );
   }
-  const fields = await describeFields(
+  const described = await describeFields(
     executor,
     query ?? `select ${columns?.slice(1, -1) ?? "*"} from ${table}`,
   );
+  const fields = query ?? columns ? described : await withoutGenerated(executor, described);
   const wanted = (format[1] ?? format[2])?.toLowerCase();
   const readsBinary = columnsOf(fields, executor.types.registry).every(({ codec }) =>
     codec.decodeBinary !== undefined
@@ -46,6 +49,20 @@ export async function openCopyRows(executor: Executor, text: string): Promise<Ba
   await source.start();
   return source;
 }
+
+/** COPY of a table leaves out its generated columns, unless they are named. */
+async function withoutGenerated(executor: Executor, fields: readonly Field[]): Promise<readonly Field[]> {
+  const table = fields[0]?.tableOid;
+  if (!table) return fields;
+  const statement = { text: GENERATED, values: [table] };
+  const request = await execute(executor, EXTENDED, statement, executor.types.plain.arrays);
+  throwIfFailed(request, undefined);
+  const generated = new Set((request.rows as number[][]).map(([number]) => number));
+  return fields.filter(({ columnNumber }) => !generated.has(columnNumber));
+}
+
+const GENERATED =
+  "select attnum from pg_catalog.pg_attribute where attrelid = $1::pg_catalog.oid and attgenerated <> ''";
 
 function createDecoder(executor: Executor, fields: readonly Field[], isBinary: boolean): CopyDecoder {
   const format = isBinary ? 1 : 0;
@@ -139,6 +156,6 @@ class CopyRowSource implements BatchSource {
 
   #setStopped(stopped: boolean): void {
     this.#stopped = stopped;
-    this.#operation.connection.setReading(!stopped);
+    this.#operation.setReading(!stopped);
   }
 }

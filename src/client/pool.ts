@@ -22,6 +22,7 @@ import {
   PROBE_INTERVAL,
   type Subscription,
 } from "./notifications.ts";
+import { OpenCopies } from "./open_copies.ts";
 import { type BatchSource, FlushSource } from "./row_stream.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
 import { Transaction } from "./transaction_block.ts";
@@ -162,6 +163,7 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
 class PooledConnection extends Connection {
   readonly #owned: OwnedConnection;
   readonly #line: LeaseLine;
+  readonly #copies: OpenCopies;
   #returned: boolean = false;
 
   constructor(owned: OwnedConnection, executor: Executor) {
@@ -174,14 +176,16 @@ class PooledConnection extends Connection {
         else connection.giveUp(request);
       },
     };
+    const copies = new OpenCopies();
     super(connection, {
       types: executor.types,
       keepsStacks: executor.keepsStacks,
       ...queue,
       openStream: (request, site) => new FlushSource(connection, request, site, (each) => line.submit(each)),
-      attach: () => Promise.resolve(attachTo(connection, queue)),
+      attach: () => Promise.resolve(copies.watch(attachTo(connection, queue))),
       inBlock: () => connection.session.transactionStatus !== IDLE,
     }, () => line.acquire());
+    this.#copies = copies;
     this.#owned = owned;
     this.#line = line;
   }
@@ -193,6 +197,7 @@ class PooledConnection extends Connection {
   override close(): Promise<void> {
     this.#returned = true;
     this.endListening();
+    this.#copies.giveUp(() => new PoolError("COPY was given up: its session went back to the pool"));
     this.#owned.lease.release();
     // Who still waits for a transaction of this connection learns that it is gone.
     this.#line.dissolve();

@@ -22,6 +22,7 @@ import { PipegresError, PipelineAbortedError, PostgresError } from "../errors.ts
 import { keepShape } from "../wire/keep_shape.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { type Attachment, chainObserver, type Executor } from "./executor.ts";
+import { OpenCopies } from "./open_copies.ts";
 import type { Types } from "./types.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 
@@ -59,6 +60,8 @@ export function beginText(options: TransactionOptions): string {
 export class TransactionExecutor implements Executor {
   readonly types: Types;
   readonly keepsStacks: boolean;
+  /** COPY operations, once there has been one. */
+  copies: OpenCopies | undefined = undefined;
   readonly #connection: ServerConnection;
   readonly #lease: Lease;
   readonly #beginText: string;
@@ -139,12 +142,12 @@ export class TransactionExecutor implements Executor {
   }
 
   attach(): Promise<Attachment> {
-    return Promise.resolve({
+    return Promise.resolve((this.copies ??= new OpenCopies()).watch({
       connection: this.#connection,
       submit: (each) => this.submit(each),
       giveUp: (each) => this.giveUp(each),
       release(): void {},
-    });
+    }));
   }
 
   /** A name for a savepoint that this transaction has not used. */

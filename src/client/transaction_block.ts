@@ -11,6 +11,7 @@ import {
   unlinkLargeObject,
 } from "./large_object.ts";
 import { keepShape } from "../wire/keep_shape.ts";
+import { OpenCopies } from "./open_copies.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, PortalSource } from "./row_stream.ts";
 import {
@@ -78,6 +79,7 @@ export class Transaction extends Queryable implements AsyncDisposable {
     if (this.#nested) {
       throw new PipegresError("Cannot commit a transaction: a nested one is open; wait for its end");
     }
+    this.#leaveCopies();
     if (this.#savepoint !== undefined) {
       const released = this.#savepoint.release();
       this.#end("committed");
@@ -98,6 +100,7 @@ export class Transaction extends Queryable implements AsyncDisposable {
   /** Rolls back; of a nested transaction, to its savepoint. Does nothing when the transaction has ended. */
   async rollback(): Promise<void> {
     if (this.#state === "ended") return;
+    this.#leaveCopies();
     if (this.#savepoint !== undefined) {
       const undone = this.#savepoint.rollBack();
       this.#end("rolled back");
@@ -148,6 +151,12 @@ export class Transaction extends Queryable implements AsyncDisposable {
     await this.rollback();
   }
 
+  /** A COPY that is still open would keep COMMIT or ROLLBACK waiting for whoever gives or takes its data. */
+  #leaveCopies(): void {
+    const failure = () => new PipegresError("COPY was given up: its transaction has ended");
+    (this.#savepoint ?? this.#executor).copies?.giveUp(failure);
+  }
+
   #end(how: string): void {
     this.#state = "ended";
     const failure = () => new PipegresError(`Transaction has ended: it was ${how}`);
@@ -191,6 +200,8 @@ export class Transaction extends Queryable implements AsyncDisposable {
 class SavepointExecutor implements Executor {
   readonly types: TransactionExecutor["types"];
   readonly keepsStacks: boolean;
+  /** COPY operations, once there has been one. */
+  copies: OpenCopies | undefined = undefined;
   /** The transaction, or the savepoint around this one. */
   readonly #outer: TransactionExecutor | SavepointExecutor;
   #name: string | undefined = undefined;
@@ -233,7 +244,9 @@ class SavepointExecutor implements Executor {
   }
 
   async attach(): Promise<Attachment> {
-    return { ...await this.#outer.attach(), submit: (each) => this.submit(each) };
+    const attachment = await this.#outer.attach();
+    this.copies ??= new OpenCopies();
+    return this.copies.watch({ ...attachment, submit: (each) => this.submit(each) });
   }
 
   inBlock(): boolean {
