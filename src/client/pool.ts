@@ -8,13 +8,13 @@ import type { ServerConnection } from "../connection/server_connection.ts";
 import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
-import { fail } from "../pool/pool_errors.ts";
+import { fail, leftOpen } from "../pool/pool_errors.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
 import { beginsBlock } from "./begins_block.ts";
 import { attachTo, Connection, createTypes } from "./connection.ts";
-import { type Executor, throwIfFailed } from "./executor.ts";
+import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 import {
   listenOn,
   type NotificationEvent,
@@ -276,7 +276,14 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     attach: async () => {
       const { connection, lease } = await pool.acquire();
       const giveUp = (request: Request) => connection.giveUp(request);
-      return { connection, submit: (each) => lease.submit(each), giveUp, release: () => lease.release() };
+      const submit = (request: Request) => {
+        // A script around COPY may open a block, which is rolled back with what was copied.
+        chainObserver(request, () => {
+          if (!connection.closed && connection.session.transactionStatus !== IDLE) request.fail(leftOpen);
+        });
+        lease.submit(request);
+      };
+      return { connection, submit, giveUp, release: () => lease.release() };
     },
   }, listenProbeInterval);
 }

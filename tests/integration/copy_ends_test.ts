@@ -181,6 +181,27 @@ test("an owner that ends gives up its open COPY: a transaction, a savepoint, an 
   });
 });
 
+test("a script around COPY that opens a block is rolled back by the pool, and says so", async () => {
+  await withSchema(async (schema) => {
+    await ask(`create table ${schema}.t (a int)`);
+    const pool = createPool(testUrl(), { max: 1 });
+    try {
+      for (const script of ["copy T from stdin; begin", "copy T from stdin; begin; select 1"]) {
+        const writer = pool.copyFrom(script.replace("T", `${schema}.t`)).getWriter();
+        writer.closed.catch(() => {});
+        await limit(writer.write("1\n"));
+        assert.match((await rejectionOf(writer.close())).message, /left a transaction block open/);
+        assert.equal(
+          await limit(pool.sql`select count(*)::int from ${pool.sql.raw(`${schema}.t`)}`.scalar()),
+          0,
+        );
+      }
+    } finally {
+      await limit(pool.close({ timeout: 0 }));
+    }
+  });
+});
+
 test("copyRows stores float4 and float4[] in any order of rows", async () => {
   await withConnection(async (conn) => {
     await conn.exec("create temp table f (v float4, vs float4[])");
