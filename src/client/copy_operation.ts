@@ -85,6 +85,12 @@ export class CopyOperation {
     this.#connection.setReading(reading);
   }
 
+  /** The session's DateStyle, where it is not ISO. */
+  get dateStyle(): string | undefined {
+    const style = this.#connection.session.parameters.get("DateStyle");
+    return style?.startsWith("ISO") ? undefined : style;
+  }
+
   get #connection(): ServerConnection {
     return this.#attachment!.connection;
   }

@@ -1,6 +1,7 @@
 /** COPY TO STDOUT as typed rows, decoded from the socket's own bytes. */
 
 import { BinaryCopyDecoder, type CopyDecoder, TextCopyDecoder } from "../codecs/copy_decoder.ts";
+import { dateOrderOf } from "../codecs/date_style.ts";
 import { columnsOf, createRowDecoder } from "../codecs/row_decoder.ts";
 import { EXTENDED } from "../engine/request.ts";
 import { PipegresError } from "../errors.ts";
@@ -45,7 +46,11 @@ export async function openCopyRows(executor: Executor, text: string): Promise<Ba
   );
   const isBinary = wanted === undefined ? readsBinary : wanted === "binary";
   const statement = wanted === undefined && isBinary ? `${text.replace(/;?\s*$/, "")} (format binary)` : text;
-  const source = new CopyRowSource(executor, statement, createDecoder(executor, fields, isBinary));
+  const source = new CopyRowSource(
+    executor,
+    statement,
+    (dateStyle) => createDecoder(executor, fields, isBinary, dateStyle),
+  );
   await source.start();
   return source;
 }
@@ -64,11 +69,17 @@ async function withoutGenerated(executor: Executor, fields: readonly Field[]): P
 const GENERATED =
   "select attnum from pg_catalog.pg_attribute where attrelid = $1::pg_catalog.oid and attgenerated <> ''";
 
-function createDecoder(executor: Executor, fields: readonly Field[], isBinary: boolean): CopyDecoder {
+function createDecoder(
+  { types }: Executor,
+  fields: readonly Field[],
+  isBinary: boolean,
+  dateStyle: string | undefined,
+): CopyDecoder {
   const format = isBinary ? 1 : 0;
+  const order = dateStyle === undefined ? undefined : dateOrderOf(dateStyle);
   const decoder = createRowDecoder(
     fields.map((field) => ({ ...field, format })),
-    executor.types.registry,
+    types.dated(types.registry, order),
     "object",
   );
   return isBinary ? new BinaryCopyDecoder(decoder) : new TextCopyDecoder(decoder, fields.length);
@@ -80,7 +91,9 @@ const MOST_AHEAD = 131_072;
 /** Rows as they come: a batch is what has been decoded since the last one. */
 class CopyRowSource implements BatchSource {
   readonly #operation: CopyOperation;
-  readonly #decoder: CopyDecoder;
+  readonly #createDecoder: (dateStyle: string | undefined) => CopyDecoder;
+  /** Made with the first data, when it is known which session gives it. */
+  #decoder: CopyDecoder | undefined = undefined;
   #rows: unknown[] = [];
   /** Bytes that they were made of. */
   #ahead: number = 0;
@@ -90,8 +103,12 @@ class CopyRowSource implements BatchSource {
   #failure: { readonly error: unknown } | undefined = undefined;
   #wake: (() => void) | undefined = undefined;
 
-  constructor(executor: Executor, text: string, decoder: CopyDecoder) {
-    this.#decoder = decoder;
+  constructor(
+    executor: Executor,
+    text: string,
+    createDecoder: (dateStyle: string | undefined) => CopyDecoder,
+  ) {
+    this.#createDecoder = createDecoder;
     const onData = (bytes: Uint8Array, start: number, end: number) => this.#onData(bytes, start, end);
     this.#operation = new CopyOperation(executor, text, "out", onData);
   }
@@ -114,7 +131,7 @@ class CopyRowSource implements BatchSource {
       throw this.#failure.error;
     }
     await this.#operation.finish();
-    this.#decoder.end();
+    this.#decoder?.end();
     return undefined;
   }
 
@@ -141,6 +158,7 @@ class CopyRowSource implements BatchSource {
   #onData(bytes: Uint8Array, start: number, end: number): void {
     if (this.#failure !== undefined) return;
     try {
+      this.#decoder ??= this.#createDecoder(this.#operation.dateStyle);
       this.#decoder.push(bytes, start, end, this.#rows);
     } catch (error) {
       this.#failure = { error };

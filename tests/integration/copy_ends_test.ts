@@ -229,6 +229,21 @@ test("copyRows stores float4 and float4[] in any order of rows", async () => {
   });
 });
 
+test("copyTo().rows() reads dates in whatever style and format", async () => {
+  await withConnection(async (conn) => {
+    const text = "select date '2024-02-01' as d, timestamp '2024-02-01 10:00' as t, '::1'::inet as i";
+    const [wanted] = await conn.query(text).then(({ rows }) => rows);
+    for (const style of ["iso, dmy", "sql, dmy", "sql, mdy", "german", "postgres, dmy", "postgres, mdy"]) {
+      await conn.exec(`set datestyle = '${style}'`);
+      for (const format of ["", " (format text)"]) {
+        const rows = conn.copyTo(`copy (${text}) to stdout${format}`).rows();
+        assert.deepEqual((await limit(rows.next())).value, wanted, `${style}${format}`);
+        await limit(rows.return());
+      }
+    }
+  });
+});
+
 test("copyTo().rows() reads tables with generated columns, comments, and names with brackets", async () => {
   await withConnection(async (conn) => {
     await conn.exec(
