@@ -141,14 +141,15 @@ export class NotificationHub {
     this.#wake?.();
     const connection = this.#connection;
     if (connection === undefined) return;
-    if (this.#options.owned) {
-      clearTimeout(this.#probe);
-      this.#connection = undefined;
-      connection.close(0);
-    } else if (name === undefined) {
-      clearTimeout(this.#probe);
-      this.#unhook();
-    } else this.#run(connection, `unlisten ${quote(name)}`).catch(ignore);
+    if (!this.#options.owned && name !== undefined) {
+      this.#run(connection, `unlisten ${quote(name)}`).catch(ignore);
+      return;
+    }
+    clearTimeout(this.#probe);
+    this.#connection = undefined;
+    // A connection that is not the hub's own goes on without it.
+    if (this.#options.owned) connection.close(0);
+    else this.#unhook();
   }
 
   async #openFirst(): Promise<void> {
@@ -181,8 +182,8 @@ export class NotificationHub {
   }
 
   #use(connection: ServerConnection): void {
-    if (this.#options.owned && (this.#channels.size === 0 || this.#closing.signal.aborted)) {
-      connection.close(0);
+    if (!this.#isWanted) {
+      if (this.#options.owned) connection.close(0);
       return;
     }
     this.#connection = connection;
@@ -207,7 +208,7 @@ export class NotificationHub {
     if (this.#connection !== connection) return;
     this.#connection = undefined;
     clearTimeout(this.#probe);
-    if (this.#closing.signal.aborted || this.#channels.size === 0) return;
+    if (!this.#isWanted) return;
     if (this.#options.owned) {
       this.#opening = this.#reopen();
       // Whoever waits for it is told by it as well.

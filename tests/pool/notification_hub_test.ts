@@ -1,0 +1,95 @@
+/** What a hub does to the connection it listens on, message by message, without a server. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ServerConnection } from "../../src/connection/server_connection.ts";
+import type { Request } from "../../src/engine/request.ts";
+import { type Listener, NotificationHub } from "../../src/pool/notification_hub.ts";
+import { IDLE } from "../../src/wire/message_types.ts";
+import { limit } from "../_support/limit.ts";
+import { rejectionOf, sleep } from "../_support/session.ts";
+
+/** A connection that a hub is given: what is sent on it waits for the test's answer. */
+class ConnectionModel {
+  readonly session: { transactionStatus: number } = { transactionStatus: IDLE };
+  readonly closed: boolean = false;
+  onEnded: (() => void) | undefined = () => {};
+  onNotification: unknown = undefined;
+  probes: number = 0;
+  readonly #waiting: Request[] = [];
+
+  submit(request: Request): void {
+    this.#waiting.push(request);
+  }
+
+  probe(): Promise<void> {
+    this.probes++;
+    return Promise.resolve();
+  }
+
+  /** Answers all that was sent; returns its texts. */
+  answer(): string[] {
+    return this.#waiting.splice(0).map((request) => {
+      request.settle();
+      return request.text;
+    });
+  }
+
+  /** A hub as an acquired session has it. */
+  hub(): NotificationHub {
+    const open = () => Promise.resolve(this as unknown as ServerConnection);
+    return new NotificationHub({ open, owned: false, probeInterval: 1 });
+  }
+}
+
+const LISTENER: Listener = { onEvent() {}, onEnd() {} };
+
+/** Long enough for what waits for microtasks only. */
+const aTurn = () => sleep(0);
+
+test("a hub that is closed leaves nothing on its connection, however far it got", async () => {
+  const steps: ((connection: ConnectionModel) => unknown)[] = [
+    () => {},
+    aTurn,
+    (connection) => aTurn().then(() => connection.answer()),
+    (connection) => aTurn().then(() => connection.answer()).then(aTurn),
+    (connection) => aTurn().then(() => connection.answer()).then(() => sleep(10)), // probes have begun
+  ];
+  for (const [i, step] of steps.entries()) {
+    const connection = new ConnectionModel();
+    const { onEnded } = connection;
+    const hub = connection.hub();
+    const listening = hub.listen("c", LISTENER).catch(() => {});
+    await step(connection);
+    hub.close();
+    await aTurn();
+    connection.answer();
+    await limit(listening);
+    const { probes } = connection;
+    await sleep(10); // Several intervals of probes.
+    assert.equal(connection.onEnded, onEnded, `step ${i}`);
+    assert.equal(connection.onNotification, undefined, `step ${i}`);
+    assert.equal(connection.probes, probes, `step ${i}`);
+  }
+});
+
+test("a hub that is closed while a probe is under way asks no more", async () => {
+  const connection = new ConnectionModel();
+  let answerProbe = () => {};
+  connection.probe = () => {
+    connection.probes++;
+    return new Promise((resolve) => answerProbe = resolve);
+  };
+  const hub = connection.hub();
+  const listening = hub.listen("c", LISTENER);
+  await aTurn();
+  connection.answer();
+  await limit(listening);
+  await sleep(10);
+  assert.equal(connection.probes, 1);
+  hub.close();
+  answerProbe();
+  await sleep(10); // Several intervals of probes.
+  assert.equal(connection.probes, 1);
+  assert.equal((await rejectionOf(hub.listen("c", LISTENER))).code, "CONNECTION_CLOSED");
+});
