@@ -84,7 +84,7 @@ export class Connection extends Transactional<TransactionOptions> implements Asy
    *
    * @param channel its name as it is, quoted here; at most 63 bytes
    * @param options.signal ends listening; the iterator then throws its reason
-   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL
+   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL or a lone surrogate
    */
   listen(channel: string, options?: { readonly signal?: AbortSignal | undefined }): NotificationStream;
   /** The same with a callback; resolves when the server listens. */

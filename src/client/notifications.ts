@@ -11,11 +11,15 @@ const MAX_CHANNEL_BYTES = 63;
 /**
  * Checks a channel's name.
  *
- * @throws {ValueError} when it is empty, too long, or holds NUL
+ * @throws {ValueError} when it is empty, too long, or holds NUL or a lone surrogate
  */
 export function checkChannel(channel: string): void {
   if (channel === "") throw new ValueError("Cannot use the channel: its name is empty");
   if (channel.includes("\0")) throw new ValueError("Cannot use the channel: its name holds a NUL character");
+  // UTF-8 has none: the server would be told of another channel.
+  if (/\p{Surrogate}/u.test(channel)) {
+    throw new ValueError("Cannot use the channel: its name holds a lone surrogate");
+  }
   const length = new TextEncoder().encode(channel).length;
   if (length > MAX_CHANNEL_BYTES) {
     throw new ValueError(

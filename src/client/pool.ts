@@ -117,7 +117,7 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
    *
    * @param channel its name as it is, quoted here; at most 63 bytes
    * @param options.signal ends listening; the iterator then throws its reason
-   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL
+   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL or a lone surrogate
    *
    * @example
    * ```ts ignore

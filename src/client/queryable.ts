@@ -142,7 +142,7 @@ export class Queryable {
    *
    * @param channel its name as it is, at most 63 bytes
    * @param payload at most 7999 bytes; default empty
-   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL
+   * @throws {ValueError} when the channel's name is empty, too long, or holds NUL or a lone surrogate
    */
   async notify(channel: string, payload: string = ""): Promise<void> {
     checkChannel(channel);

@@ -63,7 +63,7 @@ test("channels of any name, payloads of any length", async () => {
   });
   await withPool(async (pool) => {
     assert.equal((await rejectionOf(pool.notify("a", "x".repeat(8_000)))).code, "22023");
-    for (const name of ["", "n".repeat(64), "ä".repeat(32), "a\0b"]) {
+    for (const name of ["", "n".repeat(64), "ä".repeat(32), "a\0b", "a\ud800", "\udc00b"]) {
       assert.throws(() => pool.listen(name), { name: "ValueError" });
       assert.equal((await rejectionOf(pool.notify(name))).name, "ValueError");
     }
