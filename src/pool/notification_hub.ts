@@ -7,7 +7,7 @@
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { startTimer } from "../connection/timer.ts";
 import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
-import { ConnectionError } from "../errors.ts";
+import { ConnectionError, PostgresError } from "../errors.ts";
 import { unrefTimer } from "../transport/timers.ts";
 
 /** Something happened on a channel. */
@@ -54,6 +54,10 @@ interface Channel {
   readonly listeners: Set<Listener>;
   /** Resolves when the server has taken LISTEN; rejects when it does not. */
   listening: Promise<void>;
+  /** Whether the server has taken LISTEN once. */
+  taken: boolean;
+  /** Why it does not, where the connection was opened for several channels. */
+  refusal: PostgresError | undefined;
 }
 
 /** The channels of a pool, or of a connection. */
@@ -85,9 +89,9 @@ export class NotificationHub {
     if (this.#closing.signal.aborted) throw hubClosed();
     let channel = this.#channels.get(name);
     if (channel === undefined) {
-      channel = { listeners: new Set(), listening: Promise.resolve() };
+      channel = { listeners: new Set(), listening: Promise.resolve(), taken: false, refusal: undefined };
       this.#channels.set(name, channel);
-      channel.listening = this.#listen(name);
+      channel.listening = this.#listen(name, channel);
     }
     channel.listeners.add(listener);
     try {
@@ -98,16 +102,23 @@ export class NotificationHub {
     }
   }
 
-  async #listen(name: string): Promise<void> {
+  async #listen(name: string, channel: Channel): Promise<void> {
     const connection = this.#connection;
-    if (connection === undefined) return await (this.#opening ??= this.#openFirst());
-    try {
-      await this.#run(connection, `listen ${quote(name)}`);
-    } catch (error) {
-      // Lost meanwhile: the next connection listens to it.
-      if (this.#connection !== connection && this.#opening !== undefined) return await this.#opening;
-      throw error;
+    if (connection !== undefined) {
+      try {
+        return await this.#take(connection, name, channel);
+      } catch (error) {
+        // Lost meanwhile: the next connection listens to it.
+        if (this.#connection === connection || this.#opening === undefined) throw error;
+      }
     }
+    await (this.#opening ??= this.#openFirst());
+    if (channel.refusal !== undefined) throw channel.refusal;
+  }
+
+  async #take(connection: ServerConnection, name: string, channel: Channel): Promise<void> {
+    await this.#run(connection, `listen ${quote(name)}`);
+    channel.taken = true;
   }
 
   /** Listens no more. */
@@ -166,11 +177,11 @@ export class NotificationHub {
     const connection = await this.#options.open(this.#closing.signal);
     try {
       // Again for those who come meanwhile.
-      const done = new Set<string>();
-      for (let missing = [...this.#channels.keys()]; missing.length > 0;) {
-        await this.#run(connection, missing.map((each) => `listen ${quote(each)}`).join(";"));
-        for (const each of missing) done.add(each);
-        missing = [...this.#channels.keys()].filter((each) => !done.has(each));
+      const done = new Set<Channel>();
+      for (let missing = [...this.#channels]; missing.length > 0;) {
+        await this.#takeAll(connection, missing);
+        for (const [, channel] of missing) done.add(channel);
+        missing = [...this.#channels].filter(([, channel]) => !done.has(channel));
       }
     } catch (error) {
       if (this.#options.owned) connection.close(0);
@@ -179,6 +190,23 @@ export class NotificationHub {
     // Who comes from here on finds the connection, or opens the next one.
     this.#opening = undefined;
     this.#use(connection);
+  }
+
+  /** What the server refuses fails alone, unless it took it before: then the attempt to connect is of no use. */
+  async #takeAll(connection: ServerConnection, channels: readonly [string, Channel][]): Promise<void> {
+    const refused: [string, Channel, PostgresError][] = [];
+    await Promise.all(channels.map(async ([name, channel]) => {
+      try {
+        await this.#take(connection, name, channel);
+      } catch (error) {
+        if (channel.taken || !(error instanceof PostgresError)) throw error;
+        refused.push([name, channel, error]);
+      }
+    }));
+    for (const [name, channel, error] of refused) {
+      channel.refusal = error;
+      if (this.#channels.get(name) === channel) this.#channels.delete(name);
+    }
   }
 
   #use(connection: ServerConnection): void {

@@ -121,6 +121,30 @@ test("while it is down one may listen and unlisten; nothing arrives twice", asyn
   });
 });
 
+test("a channel that the server refuses while it is opened again holds nobody up", async () => {
+  const database = uniqueName("latin1");
+  await ask(`create database ${database} encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0`);
+  try {
+    await withSetting(async ({ pool, proxy, log, listen, kill }) => {
+      const [a, b] = ["a", "b"].map((each) => uniqueName(each)) as [string, string];
+      await listen(a);
+      proxy.cut({ direction: "backend", after: 0, how: "reset" });
+      await kill();
+      const [refused, late] = [pool.listen("日本"), listen(b)];
+      await sleep(100); // An attempt or two in vain.
+      proxy.cut(undefined);
+      assert.equal((await rejectionOf(refused.listening, 10_000)).code, "22P05");
+      await limit(late);
+      await until(() => log.gaps(a) === 1);
+      for (const channel of [a, b]) await pool.notify(channel, "once");
+      await until(() => log.of(a).length === 2 && log.of(b).length === 1);
+      assert.deepEqual([log.of(a), log.of(b)], [["gap", "once"], ["once"]]);
+    }, { database });
+  } finally {
+    await ask(`drop database ${database} with (force)`);
+  }
+});
+
 for (const how of ["end", "reset"] as const) {
   test(`a proxy that breaks off by ${how} is a gap`, async () => {
     await withSetting(async ({ proxy, log, listen }) => {

@@ -282,6 +282,30 @@ test("a connection that is given back listens no more", async () => {
   });
 });
 
+test("a channel that the server refuses is refused alone", async () => {
+  const database = uniqueName("latin1");
+  await ask(`create database ${database} encoding 'LATIN1' lc_collate 'C' lc_ctype 'C' template template0`);
+  const pool = createPool(testUrl({ database }), { max: 2 });
+  try {
+    const session = await limit(pool.acquire());
+    for (const on of [pool, session]) {
+      const streams = ["good", "日本", "café"].map((name) => on.listen(name));
+      await limit(Promise.all([streams[0]!.listening, streams[2]!.listening]));
+      assert.equal((await rejectionOf(streams[1]!.listening)).code, "22P05");
+      assert.equal((await rejectionOf(on.listen("日本", () => {}))).code, "22P05");
+      for (const name of ["good", "café"]) await pool.notify(name, "1");
+      for (const i of [0, 2]) assert.deepEqual(await payloads(streams[i]!, 1), ["1"]);
+      for (const i of [0, 2]) await streams[i]!.return();
+      // Alone it is refused as well, and leaves nothing behind.
+      assert.equal((await rejectionOf(on.listen("日本", () => {}))).code, "22P05");
+    }
+    await limit(session.close());
+  } finally {
+    await limit(pool.close({ timeout: 0 }));
+    await ask(`drop database ${database} with (force)`);
+  }
+});
+
 test("the first attempt to connect fails as connecting does", async () => {
   const pool = createPool("postgres://nobody@127.0.0.1:1/none", { connectTimeout: 2_000 });
   const stream = pool.listen("c");

@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ServerConnection } from "../../src/connection/server_connection.ts";
 import type { Request } from "../../src/engine/request.ts";
+import { PostgresError } from "../../src/errors.ts";
 import { type Listener, NotificationHub } from "../../src/pool/notification_hub.ts";
 import { IDLE } from "../../src/wire/message_types.ts";
-import { limit } from "../_support/limit.ts";
+import { limit, until } from "../_support/limit.ts";
 import { rejectionOf, sleep } from "../_support/session.ts";
 
 /** A connection that a hub is given: what is sent on it waits for the test's answer. */
@@ -27,9 +28,14 @@ class ConnectionModel {
     return Promise.resolve();
   }
 
-  /** Answers all that was sent; returns its texts. */
-  answer(): string[] {
+  close(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  /** Answers all that was sent, with a refusal if there is one; returns its texts. */
+  answer(refusal?: Error): string[] {
     return this.#waiting.splice(0).map((request) => {
+      if (refusal !== undefined) request.fail(() => refusal);
       request.settle();
       return request.text;
     });
@@ -92,4 +98,28 @@ test("a hub that is closed while a probe is under way asks no more", async () =>
   await sleep(10); // Several intervals of probes.
   assert.equal(connection.probes, 1);
   assert.equal((await rejectionOf(hub.listen("c", LISTENER))).code, "CONNECTION_CLOSED");
+});
+
+test("a server that takes no LISTEN any more, as a standby, is tried again, and who is new waits", async () => {
+  const connections = [new ConnectionModel(), new ConnectionModel(), new ConnectionModel()];
+  let opened = 0;
+  const open = () => Promise.resolve(connections[opened++] as unknown as ServerConnection);
+  const hub = new NotificationHub({ open, owned: true, probeInterval: 0 });
+  const events: string[] = [];
+  const listening = hub.listen("a", { onEvent: ({ type }) => events.push(type), onEnd() {} });
+  await aTurn();
+  assert.deepEqual(connections[0]!.answer(), ['listen "a"']);
+  await limit(listening);
+  connections[0]!.onEnded!();
+  const late = hub.listen("b", LISTENER);
+  await until(() => opened === 2);
+  await aTurn();
+  const standby = new PostgresError({ C: "25006", M: "cannot execute LISTEN during recovery" });
+  assert.deepEqual(connections[1]!.answer(standby), ['listen "a"', 'listen "b"']);
+  await until(() => opened === 3);
+  await aTurn();
+  assert.deepEqual(connections[2]!.answer(), ['listen "a"', 'listen "b"']);
+  await limit(late);
+  assert.deepEqual(events, ["gap"]);
+  hub.close();
 });
