@@ -56,7 +56,7 @@ const planner: RowPlanner = {
 };
 
 function createEngine(): Engine {
-  const events = { onNotice() {}, onNotification() {}, onParameterStatus() {} };
+  const events = { onNotice() {}, onNotification() {}, onListenUndone() {}, onParameterStatus() {} };
   const options = { maxQueries: 1000, maxBytes: 1 << 24, statementCache: 256, statementPrefix: "bench_" };
   return new Engine(new Session(), new Framer(1 << 30), new Writer(), events, options);
 }

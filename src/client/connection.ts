@@ -81,6 +81,7 @@ export class Connection extends Transactional<TransactionOptions> implements Asy
 
   /**
    * Listens to a channel on this connection, until the loop or the stream ends. A lost connection ends it with an error.
+   * Begun inside a block that a query has opened, it hears what is notified from the block's end on.
    *
    * @param channel its name as it is, quoted here; at most 63 bytes
    * @param options.signal ends listening; the iterator then throws its reason

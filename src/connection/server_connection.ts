@@ -52,6 +52,8 @@ export class ServerConnection {
   onEnded: (() => void) | undefined = undefined;
   /** Called with each notification; must not throw. */
   onNotification: ((notification: Notification) => void) | undefined = undefined;
+  /** Called when LISTEN may have been undone: by a request, or by the end of a block; must not throw. */
+  onListenUndone: ((by?: Request) => void) | undefined = undefined;
   readonly #link: Link;
   readonly #transport: Transport;
   readonly #options: ResolvedOptions;
@@ -393,6 +395,7 @@ export class ServerConnection {
       onNotice: (notice: Notice) => guard(() => onNotice(notice)),
       onParameterStatus: (name: string, value: string) => guard(() => onParameterStatus(name, value)),
       onNotification: (notification: Notification) => this.onNotification?.(notification),
+      onListenUndone: (by?: Request) => this.onListenUndone?.(by),
     };
   }
 

@@ -48,6 +48,8 @@ import { StatementCache } from "./statement_cache.ts";
 export interface EngineEvents {
   onNotice(notice: Notice): void;
   onNotification(notification: backend.Notification): void;
+  /** What LISTEN did may be undone: `by` this request, or else by the end of a transaction block. */
+  onListenUndone(by?: Request): void;
   onParameterStatus(name: string, value: string): void;
 }
 
@@ -554,6 +556,7 @@ export class Engine {
 
   #onCommandComplete(request: Request, tag: string): void {
     if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
+    if (tag === "UNLISTEN" || tag === "DISCARD ALL") this.#events.onListenUndone(request);
     request.tag = tag;
     if (request.kind === SIMPLE) {
       if (request.phase !== phase.SIMPLE && request.phase !== phase.SIMPLE_ROWS) {
@@ -676,6 +679,7 @@ export class Engine {
     const culprit = this.#culprit;
     if (culprit === null && !this.#isAnsweredToSync()) failUnexpected("Z", this.#pipeline.current, false);
     this.#culprit = null;
+    if (before !== types.IDLE && status === types.IDLE) this.#events.onListenUndone();
     const single = this.#pipeline.takeSingle();
     if (single !== undefined) {
       if (culprit !== null && this.#heal(single, before, status)) return;

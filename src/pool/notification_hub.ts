@@ -9,6 +9,7 @@ import { startTimer } from "../connection/timer.ts";
 import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import { ConnectionError, PostgresError } from "../errors.ts";
 import { unrefTimer } from "../transport/timers.ts";
+import { IDLE } from "../wire/message_types.ts";
 
 /** Something happened on a channel. */
 export type NotificationEvent =
@@ -46,7 +47,7 @@ const FIRST_PAUSE = 50;
 const LONGEST_PAUSE = 5_000;
 const PROBE_TIMEOUT = 10_000;
 
-/** Rows that nobody looks at. */
+/** Rows that nobody looks at; also the mark of a hub's own requests. */
 const UNREAD = { plan: () => () => undefined, formats: () => [] } as const;
 
 /** A channel that somebody listens to, and whether the server does already. */
@@ -66,6 +67,8 @@ export class NotificationHub {
   readonly #channels: Map<string, Channel> = new Map();
   readonly #closing: AbortController = new AbortController();
   #connection: ServerConnection | undefined = undefined;
+  /** Whether LISTEN may have been undone, or will be by the end of the transaction block it was sent in. */
+  #doubtful: boolean = false;
   /** The attempt to connect that is under way, for the first time or again: there is one at most. */
   #opening: Promise<void> | undefined = undefined;
   #probe: ReturnType<typeof setTimeout> | undefined = undefined;
@@ -224,12 +227,39 @@ export class NotificationHub {
       this.#onLost(connection);
     };
     connection.onEnded = onEnded;
+    connection.onListenUndone = (by) => {
+      // The hub's own UNLISTEN is meant to.
+      if (by?.planner === UNREAD) return;
+      if (by !== undefined) this.#doubtful = true;
+      // Behind all that the server has just said.
+      queueMicrotask(() => this.#listenAgain(connection));
+    };
     this.#unhook = () => {
-      connection.onNotification = undefined;
+      connection.onNotification = connection.onListenUndone = undefined;
       if (connection.onEnded === onEnded) connection.onEnded = before;
     };
-    if (connection.closed) this.#onLost(connection);
-    else this.#scheduleProbe();
+    if (connection.closed) return this.#onLost(connection);
+    this.#scheduleProbe();
+    // A block may have ended already.
+    this.#listenAgain(connection);
+  }
+
+  /** Repeats LISTEN where it may have been undone, behind the block if there is one; it does no harm if it was not. */
+  #listenAgain(connection: ServerConnection): void {
+    if (!this.#doubtful || this.#connection !== connection || isInBlock(connection)) return;
+    this.#doubtful = false;
+    for (const [name, channel] of this.#channels) {
+      channel.listening = new Promise((resolve, reject) => {
+        this.#submit(connection, `listen ${quote(name)}`, ({ failure }) => {
+          if (failure === null || this.#doubtful || this.#connection !== connection) return resolve();
+          const error = failure();
+          reject(error);
+          for (const listener of [...channel.listeners]) listener.onEnd(error);
+        });
+      });
+      // Those who listened before are told of it as well.
+      channel.listening.catch(ignore);
+    }
   }
 
   #onLost(connection: ServerConnection): void {
@@ -298,11 +328,18 @@ export class NotificationHub {
 
   /** Runs a script on the connection, for its effect. */
   async #run(connection: ServerConnection, text: string): Promise<void> {
-    const submit = this.#options.submit ?? ((request) => connection.submit(request));
-    const request = await new Promise<Request>((resolve) =>
-      submit(new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, resolve))
-    );
+    const request = await new Promise<Request>((resolve) => this.#submit(connection, text, resolve));
     if (request.failure !== null) throw request.failure();
+  }
+
+  #submit(connection: ServerConnection, text: string, onSettled: (request: Request) => void): void {
+    const submit = this.#options.submit ?? ((request) => connection.submit(request));
+    submit(
+      new Request(SIMPLE, text, NO_PARAMETERS, UNREAD, (request) => {
+        if (isInBlock(connection)) this.#doubtful = true;
+        onSettled(request);
+      }),
+    );
   }
 
   #tell(name: string, event: NotificationEvent): void {
@@ -316,6 +353,10 @@ export class NotificationHub {
     this.#channels.clear();
     for (const { listeners } of channels) for (const listener of [...listeners]) listener.onEnd(error);
   }
+}
+
+function isInBlock({ session }: ServerConnection): boolean {
+  return session.transactionStatus !== IDLE;
 }
 
 function quote(channel: string): string {

@@ -97,6 +97,8 @@ export class Harness {
   readonly notices: string[] = [];
   readonly notifications: string[] = [];
   readonly statuses: string[] = [];
+  /** Texts of the requests that may have undone LISTEN; `end` for the end of a block. */
+  readonly undone: string[] = [];
   #sent: FrontendReader = new FrontendReader(true);
 
   constructor(options: Partial<EngineOptions> = {}, status: number = IDLE) {
@@ -104,6 +106,7 @@ export class Harness {
     this.engine = new Engine(this.session, new Framer(1 << 20), new Writer(), {
       onNotice: ({ message }) => void this.notices.push(message),
       onNotification: ({ channel, payload }) => void this.notifications.push(`${channel}: ${payload}`),
+      onListenUndone: (by) => void this.undone.push(by?.text ?? "end"),
       onParameterStatus: (name, value) => void this.statuses.push(`${name}=${value}`),
     }, { maxQueries: 1000, maxBytes: 1 << 20, statementCache: 256, statementPrefix: "s", ...options });
   }

@@ -315,3 +315,25 @@ test("ReadyForQuery with an unknown transaction status is a ProtocolError", () =
   assert.throws(() => harness.receive(backend.message("Z", Uint8Array.of(0x58))), { name: "ProtocolError" });
   assertSettled([outcome]);
 });
+
+test("what may undo LISTEN is told: the end of a block, UNLISTEN, DISCARD ALL", () => {
+  const harness = new Harness();
+  const steps = [
+    ["BEGIN", "T", []],
+    ["SELECT 1", "T", []],
+    ["COMMIT", "I", ["end"]],
+    ["SELECT 1", "I", []],
+    ["BEGIN", "T", []],
+    ["UNLISTEN", "T", ["UNLISTEN"]],
+    ["SELECT 1", "E", []],
+    ["ROLLBACK", "I", ["end"]],
+    ["DISCARD ALL", "I", ["DISCARD ALL"]],
+    ["DISCARD TEMP", "I", []],
+  ] as const;
+  for (const [tag, status, undone] of steps) {
+    const outcome = harness.simple(tag);
+    harness.receive(backend.commandComplete(tag), backend.readyForQuery(status));
+    assertSettled([outcome]);
+    assert.deepEqual(harness.undone.splice(0), undone, tag);
+  }
+});

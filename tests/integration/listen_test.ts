@@ -249,6 +249,73 @@ test("on a connection it goes on beside transactions, streams and COPY", async (
   );
 });
 
+/** How a block begins, and what ends it, whatever that does to a LISTEN inside. */
+const BLOCKS: readonly [string, ...string[]][] = [
+  ["begin", "commit"],
+  ["begin", "rollback"],
+  ["begin", "select 1/0", "commit"],
+  ["begin; savepoint s", "rollback to s", "commit"],
+  ["begin", "rollback and chain", "rollback"],
+  ["begin", "insert into pairs values (1), (1)", "commit"], // which fails
+];
+
+for (const [begin, ...ends] of BLOCKS) {
+  test(`listening that begins inside a block goes on behind it: ${ends.join("; ")}`, async () => {
+    const body = async (conn: Connection) => {
+      await conn.exec("create temp table pairs (a int unique deferrable initially deferred)");
+      for (const wait of [true, false]) {
+        const channels = [uniqueName("a"), uniqueName("b")];
+        const work: Promise<unknown>[] = [];
+        const run = async (text: string) => {
+          work.push(conn.exec(text).catch(() => {}));
+          if (wait) await limit(work.at(-1)!);
+        };
+        await run(begin);
+        const streams = channels.map((channel) => conn.listen(channel));
+        if (wait) await limit(Promise.all(streams.map(({ listening }) => listening)));
+        for (const end of ends) await run(end);
+        await limit(Promise.all([...work, ...streams.map(({ listening }) => listening)]));
+        assert.equal(conn.transactionStatus, "idle");
+        // One more listener is told when the server listens again.
+        streams.push(conn.listen(channels[0]!));
+        await limit(streams[2]!.listening);
+        await ask(`select pg_notify('${channels[0]}', 'arrives')`);
+        // Behind LISTEN, on the same connection.
+        await conn.notify(channels[1]!, "arrives");
+        for (const stream of streams) assert.deepEqual(await payloads(stream, 1), ["arrives"]);
+        for (const stream of streams) await stream.return();
+      }
+      assert.deepEqual(await conn.sql`select pg_listening_channels()`, []);
+    };
+    await withConnection(body);
+    await withPool(async (pool) => {
+      await using session = await pool.acquire();
+      await body(session);
+    });
+  });
+}
+
+test("what a query of one's own does to LISTEN is made good", async () => {
+  await withConnection(async (conn) => {
+    const [a, b] = [uniqueName("a"), uniqueName("b")];
+    const streams = [conn.listen(a), conn.listen(b)];
+    await limit(Promise.all(streams.map(({ listening }) => listening)));
+    const texts = [["unlisten *"], [`unlisten ${a}`], ["discard all"], ["begin", "unlisten *", "commit"]];
+    for (const run of [(text: string) => conn.exec(text), (text: string) => conn.query(text)]) {
+      for (const script of texts) {
+        for (const text of script) await run(text);
+        for (const channel of [a, b]) await conn.notify(channel, script[0]);
+        for (const stream of streams) assert.deepEqual(await payloads(stream, 1), [script[0]]);
+      }
+    }
+    await conn.exec("begin; unlisten *; commit");
+    for (const channel of [a, b]) await conn.notify(channel, "script");
+    for (const stream of streams) assert.deepEqual(await payloads(stream, 1), ["script"]);
+    await streams[0]!.return();
+    assert.deepEqual(await conn.sql`select pg_listening_channels() c`, [{ c: b }]);
+  });
+});
+
 test("closing a pool, a connection and a session ends listening", async () => {
   const channel = uniqueName("c");
   const pool = createPool(testUrl(), { max: 2 });

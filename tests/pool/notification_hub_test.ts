@@ -6,7 +6,7 @@ import type { ServerConnection } from "../../src/connection/server_connection.ts
 import type { Request } from "../../src/engine/request.ts";
 import { PostgresError } from "../../src/errors.ts";
 import { type Listener, NotificationHub } from "../../src/pool/notification_hub.ts";
-import { IDLE } from "../../src/wire/message_types.ts";
+import { IDLE, IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../../src/wire/message_types.ts";
 import { limit, until } from "../_support/limit.ts";
 import { rejectionOf, sleep } from "../_support/session.ts";
 
@@ -16,6 +16,7 @@ class ConnectionModel {
   readonly closed: boolean = false;
   onEnded: (() => void) | undefined = () => {};
   onNotification: unknown = undefined;
+  onListenUndone: ((by?: Request) => void) | undefined = undefined;
   probes: number = 0;
   readonly #waiting: Request[] = [];
 
@@ -36,9 +37,17 @@ class ConnectionModel {
   answer(refusal?: Error): string[] {
     return this.#waiting.splice(0).map((request) => {
       if (refusal !== undefined) request.fail(() => refusal);
+      if (/^unlisten/.test(request.text)) this.onListenUndone?.(request);
       request.settle();
       return request.text;
     });
+  }
+
+  /** The status of the next ReadyForQuery. */
+  become(status: number): void {
+    const before = this.session.transactionStatus;
+    this.session.transactionStatus = status;
+    if (before !== IDLE && status === IDLE) this.onListenUndone?.();
   }
 
   /** A hub as an acquired session has it. */
@@ -75,6 +84,7 @@ test("a hub that is closed leaves nothing on its connection, however far it got"
     await sleep(10); // Several intervals of probes.
     assert.equal(connection.onEnded, onEnded, `step ${i}`);
     assert.equal(connection.onNotification, undefined, `step ${i}`);
+    assert.equal(connection.onListenUndone, undefined, `step ${i}`);
     assert.equal(connection.probes, probes, `step ${i}`);
   }
 });
@@ -121,5 +131,67 @@ test("a server that takes no LISTEN any more, as a standby, is tried again, and 
   assert.deepEqual(connections[2]!.answer(), ['listen "a"', 'listen "b"']);
   await limit(late);
   assert.deepEqual(events, ["gap"]);
+  hub.close();
+});
+
+test("LISTEN inside a block is repeated when a block has ended, until it was sent outside of one", async () => {
+  const connection = new ConnectionModel();
+  connection.become(IN_TRANSACTION);
+  const hub = connection.hub();
+  const listening = hub.listen("a", LISTENER);
+  await aTurn();
+  assert.deepEqual(connection.answer(), ['listen "a"']);
+  connection.become(IDLE); // In the same turn: the hub does not look yet.
+  await limit(listening);
+  await aTurn();
+  connection.become(IN_FAILED_TRANSACTION);
+  assert.deepEqual(connection.answer(new PostgresError({ C: "25P02", M: "aborted" })), ['listen "a"']);
+  await aTurn();
+  assert.deepEqual(connection.answer(), []);
+  connection.become(IDLE);
+  connection.become(IN_TRANSACTION); // At once another block.
+  await aTurn();
+  assert.deepEqual(connection.answer(), []);
+  connection.become(IDLE);
+  await aTurn();
+  assert.deepEqual(connection.answer(), ['listen "a"']);
+  connection.become(IN_TRANSACTION);
+  connection.become(IDLE);
+  await aTurn();
+  assert.deepEqual(connection.answer(), []);
+  hub.close();
+});
+
+test("who was listening learns when LISTEN cannot be repeated", async () => {
+  const connection = new ConnectionModel();
+  connection.become(IN_TRANSACTION);
+  const hub = connection.hub();
+  const ends: unknown[] = [];
+  const listening = hub.listen("a", { onEvent() {}, onEnd: (error) => ends.push(error) });
+  await aTurn();
+  connection.answer();
+  await limit(listening);
+  connection.become(IDLE);
+  await aTurn();
+  // Who comes now waits for the server's word.
+  const late = hub.listen("a", LISTENER);
+  const refusal = new PostgresError({ C: "53200", M: "out of memory" });
+  connection.answer(refusal);
+  assert.deepEqual(ends, [refusal]);
+  assert.equal(await rejectionOf(late), refusal);
+  hub.close();
+});
+
+test("a hub that ends listening to one channel does not listen to the others again", async () => {
+  const connection = new ConnectionModel();
+  const hub = connection.hub();
+  const listening = ["a", "b"].map((name) => hub.listen(name, LISTENER));
+  await aTurn();
+  connection.answer();
+  await limit(Promise.all(listening));
+  hub.unlisten("a", LISTENER);
+  assert.deepEqual(connection.answer(), ['unlisten "a"']);
+  await aTurn();
+  assert.deepEqual(connection.answer(), []);
   hub.close();
 });
