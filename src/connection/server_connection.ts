@@ -24,6 +24,7 @@ import { establish } from "./establish.ts";
 import { type Lease, LeaseLine } from "./lease.ts";
 import type { Link } from "./open_link.ts";
 import type { ResolvedHost, ResolvedOptions } from "./options.ts";
+import { sessionName } from "./session_name.ts";
 import { StartupReader } from "./startup_reader.ts";
 import { startTimer } from "./timer.ts";
 
@@ -487,14 +488,4 @@ function guard(callback: () => void): void {
   } catch {
     // Documented: callbacks must not throw, and what they throw is ignored.
   }
-}
-
-/** Of 48 bits: where this process begins to count its sessions. */
-let sessionNumber: number | undefined = undefined;
-
-/** Nine characters that no other session of a server is likely to have. */
-function sessionName(): string {
-  const [high, low] = sessionNumber === undefined ? crypto.getRandomValues(new Uint32Array(2)) : [0, 0];
-  sessionNumber = (sessionNumber ?? (high! & 0xffff) * 2 ** 32 + low!) + 1;
-  return sessionNumber.toString(36).padStart(9, "0").slice(-9);
 }
