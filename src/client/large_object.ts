@@ -91,6 +91,8 @@ export class LargeObject implements AsyncDisposable {
   readonly #caller: Caller;
   readonly #descriptor: number;
   #closed: boolean = false;
+  /** The last call of those that have to be waited for: of several requests, or behind such a one. */
+  #turn: Promise<unknown> | undefined = undefined;
 
   /** Use `largeObject()` or `createLargeObject()` of a transaction. */
   constructor(caller: Caller, oid: number, descriptor: number) {
@@ -107,7 +109,11 @@ export class LargeObject implements AsyncDisposable {
    */
   async read(size: number): Promise<Uint8Array> {
     checkCount("size", size);
-    if (size <= CHUNK) return await this.#read(size);
+    if (size <= CHUNK) return await this.#inTurn(() => this.#read(size));
+    return await this.#inTurn(() => this.#readParts(size), true);
+  }
+
+  async #readParts(size: number): Promise<Uint8Array> {
     const parts: Uint8Array[] = [];
     let length = 0;
     while (length < size) {
@@ -136,6 +142,13 @@ export class LargeObject implements AsyncDisposable {
         `Expected a Uint8Array as data of a large object, received ${describeValue(data)}`,
       );
     }
+    const several = data.length > CHUNK;
+    // What is not sent at once might be changed by the caller before it is.
+    const own = several || this.#turn !== undefined ? new Uint8Array(data) : data;
+    await this.#inTurn(() => this.#writeParts(own), several);
+  }
+
+  async #writeParts(data: Uint8Array): Promise<void> {
     for (let at = 0; at < data.length; at += CHUNK) {
       const part = data.subarray(at, at + CHUNK);
       const written = await this.#call<number>("select pg_catalog.lowrite($1, $2)", [part]);
@@ -162,30 +175,32 @@ export class LargeObject implements AsyncDisposable {
         `Cannot seek from ${JSON.stringify(origin)}: wanted "start", "current" or "end"`,
       );
     }
-    return await this.#call<number>("select pg_catalog.lo_lseek64($1, $2, $3)", [offset, whence]);
+    return await this.#inTurn(() =>
+      this.#call<number>("select pg_catalog.lo_lseek64($1, $2, $3)", [offset, whence])
+    );
   }
 
   /** The position, in bytes from the start. */
   async tell(): Promise<number> {
-    return await this.#call<number>("select pg_catalog.lo_tell64($1)", []);
+    return await this.#inTurn(() => this.#call<number>("select pg_catalog.lo_tell64($1)", []));
   }
 
   /** The size in bytes; the position stays. */
   async size(): Promise<number> {
-    return await this.#call<number>(SIZE, []);
+    return await this.#inTurn(() => this.#call<number>(SIZE, []));
   }
 
   /** Cuts the object off, or lengthens it by zeros, to `size` bytes; the position stays. */
   async truncate(size: number): Promise<void> {
     checkCount("size", size);
-    await this.#call("select pg_catalog.lo_truncate64($1, $2)", [size]);
+    await this.#inTurn(() => this.#call("select pg_catalog.lo_truncate64($1, $2)", [size]));
   }
 
   /** Reads from the position to the end, a quarter of a megabyte at a time, when it is read from. */
   readable(): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>({
       pull: async (controller): Promise<void> => {
-        const bytes = await this.#read(CHUNK);
+        const bytes = await this.read(CHUNK);
         if (bytes.length > 0) controller.enqueue(bytes);
         else controller.close();
       },
@@ -200,7 +215,7 @@ export class LargeObject implements AsyncDisposable {
   /** Closes it, not the transaction. Idempotent. */
   async close(): Promise<void> {
     if (this.#closed) return;
-    const closed = this.#call("select pg_catalog.lo_close($1)", []);
+    const closed = this.#inTurn(() => this.#call("select pg_catalog.lo_close($1)", []));
     this.#closed = true;
     await closed;
   }
@@ -214,13 +229,29 @@ export class LargeObject implements AsyncDisposable {
     }
   }
 
+  /**
+   * Runs a call when those before it are done. Calls of one request are in order by the connection's queue: they are
+   * pipelined, unless one of `several` requests is under way.
+   */
+  async #inTurn<T>(call: () => Promise<T>, several: boolean = false): Promise<T> {
+    if (this.#closed) throw new PipegresError("Large object is closed");
+    const before = this.#turn;
+    if (before === undefined && !several) return await call();
+    const mine = before === undefined ? call() : before.then(call, call);
+    this.#turn = mine;
+    try {
+      return await mine;
+    } finally {
+      if (this.#turn === mine) this.#turn = undefined;
+    }
+  }
+
   #read(size: number): Promise<Uint8Array> {
     return this.#call<Uint8Array>("select pg_catalog.loread($1, $2)", [size]);
   }
 
-  async #call<T>(text: string, values: readonly unknown[]): Promise<T> {
-    if (this.#closed) throw new PipegresError("Large object is closed");
-    return await this.#caller.call<T>(text, [this.#descriptor, ...values]);
+  #call<T>(text: string, values: readonly unknown[]): Promise<T> {
+    return this.#caller.call<T>(text, [this.#descriptor, ...values]);
   }
 }
 

@@ -113,6 +113,48 @@ test("calls that are not waited for are answered in order", async () => {
   });
 });
 
+test("calls of several requests are answered whole, in order with all others", async () => {
+  await withLargeObject(async (object) => {
+    const long = new Uint8Array(600_000).fill(1);
+    const late = bytes("late");
+    const writes = [object.write(long), object.write(Uint8Array.of(2)), object.tell(), object.write(late)];
+    // The caller's buffers are the caller's again.
+    long.fill(9);
+    late.fill(9);
+    assert.deepEqual(await Promise.all(writes), [undefined, undefined, 600_001, undefined]);
+    const data = new Uint8Array(600_005).fill(1);
+    data.set([2, ...bytes("late")], 600_000);
+    await object.seek(0);
+    assert.deepEqual(await object.read(1_000_000), data);
+    const reads = [object.seek(0), object.read(600_000), object.read(1), object.size(), object.read(300_000)];
+    assert.deepEqual(
+      await Promise.all(reads),
+      [0, data.subarray(0, 600_000), Uint8Array.of(2), 600_005, bytes("late")],
+    );
+    // A call from the answer of another one stands behind those that were made before.
+    await object.seek(0);
+    let inner: Promise<unknown> | undefined;
+    const outer = object.read(600_000).then(() => inner = object.tell());
+    await Promise.all([outer, object.read(2)]);
+    assert.equal(await inner, 600_002);
+    const closing = [object.seek(7), object.write(long), object.tell(), object.close()];
+    assert.deepEqual(await Promise.all(closing), [7, undefined, 600_007, undefined]);
+  });
+});
+
+test("a call that fails lets those behind it fail, and none wait", async () => {
+  await withConnection(async (conn) => {
+    const failing = conn.transaction(async (tx) => {
+      const { oid } = await tx.createLargeObject();
+      const object = await tx.largeObject(oid, { mode: "read" });
+      const calls = [object.write(new Uint8Array(600_000)), object.read(600_000), object.tell()];
+      const codes = await limit(Promise.all(calls.map((call) => rejectionOf(call))));
+      assert.deepEqual(codes.map(({ code }) => code), ["55000", "25P02", "25P02"]);
+    });
+    assert.match((await rejectionOf(failing)).message, /rolled back/);
+  });
+});
+
 test("modes, errors, and use after the end", async () => {
   await withConnection(async (conn) => {
     const oid = await conn.transaction(async (tx) => {
