@@ -65,14 +65,13 @@ export async function openLargeObject(
   oid: number,
   mode: LargeObjectMode,
 ): Promise<LargeObject> {
-  const flags = MODES[mode];
-  if (flags === undefined) {
+  if (!Object.hasOwn(MODES, mode)) {
     throw new ValueError(
       `Cannot open a large object for ${JSON.stringify(mode)}: wanted "read", "write" or "read write"`,
     );
   }
   const caller = new Caller(executor);
-  const descriptor = await caller.call<number>("select pg_catalog.lo_open($1, $2)", [oid, flags]);
+  const descriptor = await caller.call<number>("select pg_catalog.lo_open($1, $2)", [oid, MODES[mode]]);
   return new LargeObject(caller, oid, descriptor);
 }
 
@@ -169,14 +168,13 @@ export class LargeObject implements AsyncDisposable {
     if (!Number.isSafeInteger(offset)) {
       throw new ValueError(`Cannot seek to ${offset}: wanted a whole number of bytes`);
     }
-    const whence = ORIGINS[origin];
-    if (whence === undefined) {
+    if (!Object.hasOwn(ORIGINS, origin)) {
       throw new ValueError(
         `Cannot seek from ${JSON.stringify(origin)}: wanted "start", "current" or "end"`,
       );
     }
     return await this.#inTurn(() =>
-      this.#call<number>("select pg_catalog.lo_lseek64($1, $2, $3)", [offset, whence])
+      this.#call<number>("select pg_catalog.lo_lseek64($1, $2, $3)", [offset, ORIGINS[origin]])
     );
   }
 

@@ -122,7 +122,8 @@ export class Transaction extends Queryable implements AsyncDisposable {
    * @throws {PostgresError} `42704` when there is none with this OID
    */
   largeObject(oid: number, options: { readonly mode?: LargeObjectMode } = {}): Promise<LargeObject> {
-    return openLargeObject(this.#savepoint ?? this.#executor, oid, options.mode ?? "read write");
+    const { mode = "read write" } = options;
+    return openLargeObject(this.#savepoint ?? this.#executor, oid, mode);
   }
 
   /**

@@ -189,8 +189,11 @@ test("modes, errors, and use after the end", async () => {
         for (
           const refused of [
             () => tx.largeObject(oid, { mode: "append" as "read" }),
+            () => tx.largeObject(oid, { mode: "toString" as "read" }),
+            () => tx.largeObject(oid, { mode: null as unknown as "read" }),
             async () => await (await tx.largeObject(oid)).seek(0.5),
             async () => await (await tx.largeObject(oid)).seek(0, "middle" as "end"),
+            async () => await (await tx.largeObject(oid)).seek(0, "toString" as "end"),
             async () => await (await tx.largeObject(oid)).truncate(-1),
             async () => await (await tx.largeObject(oid)).read(-1),
             async () => await (await tx.largeObject(oid)).write("text" as unknown as Uint8Array),
