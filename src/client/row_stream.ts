@@ -165,16 +165,13 @@ export class PortalSource implements BatchSource {
     this.#end(running);
   }
 
-  /** A portal that is left open keeps its table from being altered in the same transaction. */
   #end(last: Request): void {
     const stream = this.#stream;
     if (stream.settled) return;
     if (last.failure !== null) stream.fail(last.failure);
     stream.tag = last.tag;
     stream.settle();
-    const request = new Request(CLOSE, "", NO_PARAMETERS, stream.planner, () => {});
-    request.portal = stream.portal;
-    this.#executor.submit(request);
+    closePortal(this.#executor, stream);
   }
 
   #fetch(before: Request): Request {
@@ -195,6 +192,13 @@ export class PortalSource implements BatchSource {
       this.#executor.submit(request);
     });
   }
+}
+
+/** A portal that is left open keeps its table from being altered in the same transaction. */
+export function closePortal(executor: Pick<Executor, "submit">, { portal, planner }: Request): void {
+  const request = new Request(CLOSE, "", NO_PARAMETERS, planner, () => {});
+  request.portal = portal;
+  executor.submit(request);
 }
 
 /** Rows one by one, from batches. Concurrent calls of `next` are answered in order. */

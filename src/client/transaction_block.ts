@@ -1,6 +1,6 @@
 /** The handle of a transaction, and of a savepoint inside one. */
 
-import type { Request } from "../engine/request.ts";
+import { CLOSE, type Request } from "../engine/request.ts";
 import { PipegresError } from "../errors.ts";
 import { type Attachment, chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 import {
@@ -13,7 +13,7 @@ import {
 import { keepShape } from "../wire/keep_shape.ts";
 import { OpenCopies } from "./open_copies.ts";
 import { Queryable } from "./queryable.ts";
-import { type BatchSource, PortalSource } from "./row_stream.ts";
+import { type BatchSource, closePortal, PortalSource } from "./row_stream.ts";
 import {
   attachRollbackError,
   commitRolledBack,
@@ -209,6 +209,8 @@ class SavepointExecutor implements Executor {
   #open: number = 0;
   #ended: (() => Error) | undefined = undefined;
   #failed: boolean = false;
+  /** Streams that have not ended. */
+  readonly #streams: Set<Request> = new Set();
 
   constructor(outer: TransactionExecutor | SavepointExecutor) {
     this.#outer = outer;
@@ -217,6 +219,8 @@ class SavepointExecutor implements Executor {
   }
 
   submit(request: Request): void {
+    // A portal outlives the release of its savepoint, and may be closed behind it.
+    if (request.kind === CLOSE) return this.#outer.submit(request);
     const ended = this.#ended;
     if (ended !== undefined) {
       for (let each: Request | null = request; each !== null; each = each.next) {
@@ -241,6 +245,8 @@ class SavepointExecutor implements Executor {
   }
 
   openStream(request: Request, site: Error | undefined): BatchSource {
+    this.#streams.add(request);
+    chainObserver(request, () => this.#streams.delete(request));
     return new PortalSource(this, request, this.newPortal(), site);
   }
 
@@ -284,6 +290,7 @@ class SavepointExecutor implements Executor {
    */
   async release(): Promise<void> {
     if (this.#name === undefined) return;
+    for (const stream of this.#streams) closePortal(this.#outer, stream);
     const released = this.#outer.control(`release savepoint ${this.#name}`);
     if (this.#open === 0 && !this.#failed) return;
     const { failure } = await released;

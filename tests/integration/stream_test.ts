@@ -259,6 +259,38 @@ test("a table that was streamed can be altered in the same transaction", async (
   });
 });
 
+test("no portal outlives a nested transaction, nor the return of a stream of it", async () => {
+  await withConnection(async (conn) => {
+    const table = uniqueName("outlived");
+    await conn.exec(`create temp table ${table} as select i from generate_series(1, 100) i`);
+    for (const returns of [false, true]) {
+      for (const deep of [false, true]) {
+        const undone = new Error("undone");
+        const ran = conn.transaction(async (tx) => {
+          let rows: AsyncIterator<unknown> | undefined;
+          const inside = async (nested: Transaction) => {
+            rows = nested.sql`select i from ${tx.sql.id(table)}`.stream({ batch: 10 })
+              [Symbol.asyncIterator]();
+            await rows.next();
+          };
+          await tx.transaction((nested) => deep ? nested.transaction(inside) : inside(nested));
+          if (returns) await rows!.return!();
+          assert.equal(await tx.sql`select count(*) from pg_cursors where name <> ''`.scalar(), 0n);
+          await tx.exec(`drop table ${table}`);
+          // Rows that are there are given; then it is known that there is nobody to ask for more.
+          if (!returns) {
+            for (let row = 1; row < 20; row++) assert.equal((await rows!.next()).done, false);
+            assert.match((await rejectionOf(rows!.next())).message, /ended/);
+          }
+          await tx.sql`select 1`;
+          throw undone;
+        });
+        assert.equal(await rejectionOf(ran), undone);
+      }
+    }
+  });
+});
+
 test("a stream is as long as it likes in bounded memory", async () => {
   await withConnection(async (conn) => {
     const query = conn.sql`select repeat('x', 10000) as pad from generate_series(1, 20000)`;
