@@ -19,7 +19,7 @@ import {
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
 import { compile, Fragment, type Statement } from "./sql.ts";
-import { DESCRIBE, type Request, STREAM } from "../engine/request.ts";
+import { DESCRIBE, type Failure, type Request, STREAM } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
 import { keepShape } from "../wire/keep_shape.ts";
@@ -172,8 +172,19 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
       trace(request, this.#options?.label);
       if (this.#options?.pipeline === false) request.alone = true;
       let source: BatchSource | undefined = undefined as BatchSource | undefined;
-      if (this.#options !== undefined) watch(executor, request, this.#options, () => source?.abort());
+      const { signal, timeout } = this.#options ?? {};
+      let failure: Failure | undefined;
+      if (this.#options !== undefined) {
+        watch(executor, request, this.#options, () => {
+          failure = request.failure!;
+          source?.abort();
+        });
+      }
       source = executor.openStream(request, this.#site);
+      if (signal !== undefined || timeout) {
+        // The signal counts until the last row is taken, which may be long after the request has settled.
+        source.givenUp = () => failure ?? (signal?.aborted ? () => signal.reason as Error : undefined);
+      }
       return source;
     });
   }

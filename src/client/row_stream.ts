@@ -6,7 +6,7 @@
  */
 
 import type { ServerConnection } from "../connection/server_connection.ts";
-import { CLOSE, EXTENDED, FETCH, NO_PARAMETERS, Request } from "../engine/request.ts";
+import { CLOSE, EXTENDED, type Failure, FETCH, NO_PARAMETERS, Request } from "../engine/request.ts";
 import { ValueError } from "../errors.ts";
 import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 
@@ -18,6 +18,8 @@ export interface BatchSource {
   close(): Promise<void>;
   /** The request it was made from has failed since its caller gave up: `next` rejects at once. */
   abort(): void;
+  /** Where its caller may give up: why they have. Rows that they have not got yet are of no use then. */
+  givenUp?(): Failure | undefined;
 }
 
 /**
@@ -219,7 +221,7 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
   /** The next row. */
   next(): Promise<IteratorResult<T, undefined>> {
     // Without a wait for the server a row costs one promise.
-    if (this.#turn === undefined && this.#at < this.#batch.length) {
+    if (this.#turn === undefined && this.#at < this.#batch.length && !this.#isGivenUp) {
       return Promise.resolve({ done: false, value: this.#batch[this.#at++] as T });
     }
     return this.#inTurn(() => this.#nextRow());
@@ -263,9 +265,12 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
   toReadable(): ReadableStream<T> {
     return new ReadableStream<T>({
       pull: async (controller): Promise<void> => {
-        const rows = await this.#inTurn(() => this.#nextBatch());
-        if (rows === undefined) return controller.close();
-        for (const row of rows) controller.enqueue(row as T);
+        const first = await this.next();
+        if (first.done) return controller.close();
+        controller.enqueue(first.value);
+        // What the controller has is given, whatever becomes of the query: the whole batch only if it cannot be given up.
+        if (this.#source?.givenUp !== undefined) return;
+        while (this.#at < this.#batch.length) controller.enqueue(this.#batch[this.#at++] as T);
       },
       cancel: async (): Promise<void> => void await this.return(),
     }, { highWaterMark: 0 });
@@ -282,8 +287,12 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
     return mine;
   }
 
+  get #isGivenUp(): boolean {
+    return this.#source?.givenUp?.() !== undefined;
+  }
+
   async #nextRow(): Promise<IteratorResult<T, undefined>> {
-    while (this.#at >= this.#batch.length) {
+    while (this.#at >= this.#batch.length || this.#isGivenUp) {
       const rows = await this.#nextBatch();
       if (rows === undefined) return { done: true, value: undefined };
       this.#batch = rows;
@@ -293,6 +302,12 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
   }
 
   async #nextBatch(): Promise<unknown[] | undefined> {
+    const failure = this.#done ? undefined : this.#source?.givenUp?.();
+    if (failure !== undefined) {
+      // The server may have said all it had to say: then nobody else gives the connection back.
+      void this.#end();
+      throw failure();
+    }
     if (this.#at < this.#batch.length) {
       const rest = this.#batch.slice(this.#at);
       this.#at = this.#batch.length;
