@@ -181,7 +181,7 @@ class PooledConnection extends Connection {
       types: executor.types,
       keepsStacks: executor.keepsStacks,
       ...queue,
-      openStream: (request, site) => new FlushSource(connection, request, site, (each) => line.submit(each)),
+      openStream: (request, site) => new FlushSource(connection, request, site, queue),
       attach: () => Promise.resolve(copies.watch(attachTo(connection, queue))),
       inBlock: () => connection.session.transactionStatus !== IDLE,
     }, () => line.acquire());
@@ -311,6 +311,7 @@ class PooledSource implements BatchSource {
   readonly #givingUp: AbortController = new AbortController();
   #owned: OwnedConnection | undefined = undefined;
   #source: FlushSource | undefined = undefined;
+  #leaving: boolean = false;
 
   constructor(pool: ConnectionPool, request: Request, site: Error | undefined) {
     this.#pool = pool;
@@ -324,12 +325,12 @@ class PooledSource implements BatchSource {
         const owned = await this.#pool.acquire(this.#givingUp.signal);
         this.#owned = owned;
         throwIfFailed(this.#request, this.#site); // given up meanwhile
-        this.#source = new FlushSource(
-          owned.connection,
-          this.#request,
-          this.#site,
-          (each) => owned.lease.submit(each),
-        );
+        const { connection, lease } = owned;
+        this.#source = new FlushSource(connection, this.#request, this.#site, {
+          submit: (each) => lease.submit(each),
+          giveUp: (each) => connection.giveUp(each),
+        });
+        if (this.#leaving) this.#source.leave();
       }
       const rows = await this.#source.next();
       if (rows === undefined || this.#request.settled) this.#release();
@@ -346,6 +347,11 @@ class PooledSource implements BatchSource {
   async close(): Promise<void> {
     await this.#source?.close();
     this.#release();
+  }
+
+  leave(): void {
+    this.#leaving = true;
+    this.#source?.leave();
   }
 
   abort(): void {

@@ -6,8 +6,10 @@
  */
 
 import type { ServerConnection } from "../connection/server_connection.ts";
+import { CLOSE_TARGET, SUSPENDED } from "../engine/phase.ts";
 import { CLOSE, EXTENDED, type Failure, FETCH, NO_PARAMETERS, Request } from "../engine/request.ts";
-import { ValueError } from "../errors.ts";
+import { PipegresError, ValueError } from "../errors.ts";
+import { IDLE } from "../wire/message_types.ts";
 import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 
 /** Gives batches of rows until there are no more. */
@@ -16,6 +18,11 @@ export interface BatchSource {
   next(): Promise<unknown[] | undefined>;
   /** Gives up what is left; resolves when the connection is free again. Idempotent. */
   close(): Promise<void>;
+  /**
+   * `close` will be called when the calls of `next` made before it are answered: one that has to wait for long resolves
+   * with `undefined`.
+   */
+  leave?(): void;
   /** The request it was made from has failed since its caller gave up: `next` rejects at once. */
   abort(): void;
   /** Where its caller may give up: why they have. Rows that they have not got yet are of no use then. */
@@ -32,54 +39,86 @@ export function checkBatch(batch: number = 500): number {
   throw new ValueError(`Cannot stream in batches of ${batch}: wanted a whole number from 1 to 2147483647`);
 }
 
+/** Milliseconds that a batch which nobody wants may take: a cancel costs more than one that is made quickly. */
+const LEAVING_PAUSE = 100;
+
 /** A portal that holds its connection. */
 export class FlushSource implements BatchSource {
   readonly #connection: ServerConnection;
+  readonly #queue: Pick<Executor, "submit" | "giveUp">;
   readonly #request: Request;
   readonly #site: Error | undefined;
   #ready: unknown[] | undefined = undefined;
   #closing: boolean = false;
   #wake: (() => void) | undefined = undefined;
+  /** Runs while the stream is being left. */
+  #leaving: ReturnType<typeof setTimeout> | undefined = undefined;
+  /** Whether a batch was cancelled since the stream was being left. */
+  #left: boolean = false;
 
   /**
    * @param request a STREAM that is not submitted yet
-   * @param submit how it gets to the connection
+   * @param queue how it gets to the connection
    */
   constructor(
     connection: ServerConnection,
     request: Request,
     site: Error | undefined,
-    submit: (request: Request) => void = (each) => connection.submit(each),
+    queue: Pick<Executor, "submit" | "giveUp"> = connection,
   ) {
     this.#connection = connection;
+    this.#queue = queue;
     this.#request = request;
     this.#site = site;
     request.onSuspended = () => this.#onSuspended();
     chainObserver(request, () => this.#onSettled());
-    submit(request);
+    queue.submit(request);
   }
 
   async next(): Promise<unknown[] | undefined> {
-    while (this.#ready === undefined && !this.#request.settled && !this.#request.aborted) {
+    const request = this.#request;
+    while (this.#ready === undefined && !request.settled && (this.#left || !request.aborted)) {
       await new Promise<void>((resolve) => this.#wake = resolve);
     }
-    throwIfFailed(this.#request, this.#site);
+    if (this.#left) return undefined;
+    throwIfFailed(request, this.#site);
     const rows = this.#ready;
     this.#ready = undefined;
     // The next batch is made while this one is consumed.
-    if (!this.#request.settled) this.#connection.fetch(this.#request);
+    if (!request.settled) this.#connection.fetch(request);
+    // It has as long as the one before.
+    if (this.#leaving !== undefined) this.leave();
     return rows;
+  }
+
+  leave(): void {
+    clearTimeout(this.#leaving);
+    if (!this.#request.settled) this.#leaving = setTimeout(() => this.#cancel(), LEAVING_PAUSE);
   }
 
   async close(): Promise<void> {
     this.#closing = true;
     this.#ready = undefined;
     this.#connection.finish(this.#request);
+    this.leave();
     while (!this.#request.settled) await new Promise<void>((resolve) => this.#wake = resolve);
   }
 
   abort(): void {
     this.#signal();
+  }
+
+  /** Cancels the batch that the server is making; inside a transaction block that would fail the block. */
+  #cancel(): void {
+    const request = this.#request;
+    if (request.failure !== null) return;
+    const isMade = this.#connection.isAnswering(request) && request.phase !== SUSPENDED &&
+      request.phase !== CLOSE_TARGET;
+    if (!isMade || this.#connection.session.transactionStatus !== IDLE) return this.leave();
+    this.#left = true;
+    request.aborted = true;
+    request.fail(() => new PipegresError("Stream was left"));
+    this.#queue.giveUp(request);
   }
 
   #onSuspended(): void {
@@ -90,6 +129,7 @@ export class FlushSource implements BatchSource {
   }
 
   #onSettled(): void {
+    clearTimeout(this.#leaving);
     if (!this.#closing && this.#request.rows.length > 0) {
       this.#ready = this.#ready === undefined ? this.#request.rows : this.#ready.concat(this.#request.rows);
     }
@@ -210,6 +250,8 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
   #batch: unknown[] = [];
   #at: number = 0;
   #done: boolean = false;
+  /** Whether `return` was called behind others. */
+  #leaving: boolean = false;
   /** The call before, which goes first. */
   #turn: Promise<unknown> | undefined = undefined;
 
@@ -227,8 +269,16 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
     return this.#inTurn(() => this.#nextRow());
   }
 
-  /** Gives up the rows that are left. */
+  /**
+   * Gives up the rows that are left. A batch that the server is still making is cancelled when it is not done soon, and
+   * calls of `next` that wait for it learn of no more rows; inside a transaction block, which a cancel would fail, it is
+   * waited for.
+   */
   return(): Promise<IteratorResult<T, undefined>> {
+    if (this.#turn !== undefined) {
+      this.#leaving = true;
+      this.#source?.leave?.();
+    }
     return this.#inTurn(async () => {
       await this.#end();
       return { done: true, value: undefined };
@@ -315,7 +365,10 @@ export class RowStream<T> implements AsyncIterableIterator<T, undefined, undefin
     }
     if (this.#done) return undefined;
     try {
-      this.#source ??= await this.#open();
+      if (this.#source === undefined) {
+        this.#source = await this.#open();
+        if (this.#leaving) this.#source.leave?.();
+      }
       const rows = await this.#source.next();
       if (rows === undefined) this.#done = true;
       return rows;

@@ -102,9 +102,7 @@ export class ServerConnection {
   static async open(link: Link, signal: AbortSignal): Promise<ServerConnection> {
     const connection = new ServerConnection(link);
     let onAbort = () => {};
-    const aborted = new Promise<never>((_, reject) => {
-      onAbort = () => reject(signal.reason);
-    });
+    const aborted = new Promise<never>((_, reject) => onAbort = () => reject(signal.reason));
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       signal.throwIfAborted();
@@ -210,6 +208,11 @@ export class ServerConnection {
     this.#callers.step();
     this.#engine!.fetch(request);
     this.#scheduleFlush();
+  }
+
+  /** Whether the server is at this request, as far as can be known. */
+  isAnswering(request: Request): boolean {
+    return this.#engine!.isAnswering(request);
   }
 
   /** Ends a stream that is suspended. */
@@ -407,8 +410,7 @@ export class ServerConnection {
       this.#engine!.receive(chunk);
     } catch {
       // Every request knows why by now.
-      this.#transport.close();
-      return;
+      return this.#transport.close();
     }
     if (this.#engine!.doomed) return this.#transport.close();
     this.#flush();
