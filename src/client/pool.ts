@@ -14,7 +14,7 @@ import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
 import { beginsBlock } from "./begins_block.ts";
 import { attachTo, Connection, createTypes } from "./connection.ts";
-import { chainObserver, type Executor, throwIfFailed } from "./executor.ts";
+import { type Attachment, chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 import {
   listenOn,
   type NotificationEvent,
@@ -273,19 +273,24 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     submit: (request) => submitShared(pool, request),
     giveUp: (request) => pool.giveUp(request),
     openStream: (request, site) => new PooledSource(pool, request, site),
-    attach: async () => {
-      const { connection, lease } = await pool.acquire();
-      const giveUp = (request: Request) => connection.giveUp(request);
-      const submit = (request: Request) => {
-        // A script around COPY may open a block, which is rolled back with what was copied.
-        chainObserver(request, () => {
-          if (!connection.closed && connection.session.transactionStatus !== IDLE) request.fail(leftOpen);
-        });
-        lease.submit(request);
-      };
-      return { connection, submit, giveUp, release: () => lease.release() };
-    },
+    attach: () => attachOwned(pool),
   }, listenProbeInterval);
+}
+
+async function attachOwned(pool: ConnectionPool): Promise<Attachment> {
+  const { connection, lease } = await pool.acquire();
+  return {
+    connection,
+    submit(request): void {
+      // A script around COPY may open a block, which is rolled back with what was copied.
+      chainObserver(request, () => {
+        if (!connection.closed && connection.session.transactionStatus !== IDLE) request.fail(leftOpen);
+      });
+      lease.submit(request);
+    },
+    giveUp: (request) => connection.giveUp(request),
+    release: () => lease.release(),
+  };
 }
 
 function submitShared(pool: ConnectionPool, request: Request): void {
