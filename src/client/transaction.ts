@@ -118,7 +118,13 @@ export class TransactionExecutor implements Executor {
     if (this.#begin === undefined) return this.#submitBegin(request, shares);
     const joins = shares && this.#waiting.length === 0 && this.#connection.joins(request);
     if (this.#begin.settled || joins) this.#lease.submit(request);
-    else this.#waiting.push(request);
+    else this.#wait(request);
+  }
+
+  /** Values are read when the query is issued, whatever becomes of them until BEGIN is answered. */
+  #wait(request: Request): void {
+    for (let each: Request | null = request; each !== null; each = each.next) each.parameters.snapshot();
+    this.#waiting.push(request);
   }
 
   giveUp(request: Request): void {
@@ -190,7 +196,7 @@ export class TransactionExecutor implements Executor {
     this.#begin = begin;
     begin.observer = () => this.#onBegun(begin);
     if (!shares) {
-      this.#waiting.push(first);
+      this.#wait(first);
       return this.#lease.submit(begin);
     }
     begin.sync = SYNC_LATER;

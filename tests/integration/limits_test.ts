@@ -139,6 +139,22 @@ using("parameters are read when the query is issued", async (connection) => {
   }
 });
 
+using(
+  "parameters behind the first query of a transaction are read when the query is issued, too",
+  async (connection) => {
+    for (const first of ["exec", "query"] as const) {
+      await limit(connection.transaction(async (tx) => {
+        const bytes = Uint8Array.of(1, 2, 3);
+        const before = tx[first]("select 1");
+        const later = [1, 2].map(() => tx.query<{ v: Uint8Array }>("select $1::bytea as v", [bytes]));
+        bytes.fill(9);
+        await before;
+        for (const { rows } of await Promise.all(later)) assert.deepEqual(rows[0]?.v, Uint8Array.of(1, 2, 3));
+      }));
+    }
+  },
+);
+
 using("views on a part of a buffer are that part only", async ({ sql }) => {
   const whole = Uint8Array.from({ length: 20 }, (_, i) => i);
   const part = whole.subarray(5, 8);
