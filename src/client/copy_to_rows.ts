@@ -19,7 +19,7 @@ const COPY_TO =
 const FORMAT = /^\s*(?:with\s*)?(?:\(\s*format\s+'?(binary|text)'?\s*\)|(binary))?\s*;?\s*$/i;
 
 /**
- * Starts a COPY TO STDOUT for its rows.
+ * Prepares a COPY TO STDOUT for its rows; it starts with the first of them.
  *
  * @throws {PipegresError} when the statement's query cannot be found in its text, or has options that change the format
  */
@@ -46,13 +46,11 @@ export async function openCopyRows(executor: Executor, text: string): Promise<Ba
   );
   const isBinary = wanted === undefined ? readsBinary : wanted === "binary";
   const statement = wanted === undefined && isBinary ? `${text.replace(/;?\s*$/, "")} (format binary)` : text;
-  const source = new CopyRowSource(
+  return new CopyRowSource(
     executor,
     statement,
     (dateStyle) => createDecoder(executor, fields, isBinary, dateStyle),
   );
-  await source.start();
-  return source;
 }
 
 /** COPY of a table leaves out its generated columns, unless they are named. */
@@ -99,6 +97,9 @@ class CopyRowSource implements BatchSource {
   #ahead: number = 0;
   #stopped: boolean = false;
   #settled: boolean = false;
+  #started: Promise<void> | undefined = undefined;
+  /** Whether nobody wants more rows. */
+  #left: boolean = false;
   /** What a row could not be decoded for. */
   #failure: { readonly error: unknown } | undefined = undefined;
   #wake: (() => void) | undefined = undefined;
@@ -113,7 +114,7 @@ class CopyRowSource implements BatchSource {
     this.#operation = new CopyOperation(executor, text, "out", onData);
   }
 
-  async start(): Promise<void> {
+  async #start(): Promise<void> {
     await this.#operation.start();
     this.#operation.settled.then(() => {
       this.#settled = true;
@@ -122,9 +123,16 @@ class CopyRowSource implements BatchSource {
   }
 
   async next(): Promise<unknown[] | undefined> {
-    while (this.#rows.length === 0 && !this.#settled && this.#failure === undefined) {
+    try {
+      await (this.#started ??= this.#start());
+    } catch (error) {
+      if (this.#left) return undefined;
+      throw error;
+    }
+    while (this.#rows.length === 0 && !this.#settled && this.#failure === undefined && !this.#left) {
       await new Promise<void>((resolve) => this.#wake = resolve);
     }
+    if (this.#left) return undefined;
     if (this.#rows.length > 0 && !this.#failedOnServer()) return this.#take();
     if (this.#failure !== undefined) {
       await this.#operation.giveUp(this.#failure.error);
@@ -138,6 +146,12 @@ class CopyRowSource implements BatchSource {
   async close(): Promise<void> {
     this.#take();
     await this.#operation.giveUp(new PipegresError("COPY was given up"));
+  }
+
+  leave(): void {
+    this.#left = true;
+    this.#wake?.();
+    void this.close();
   }
 
   abort(): void {}

@@ -229,6 +229,18 @@ test("copyRows stores float4 and float4[] in any order of rows", async () => {
   });
 });
 
+test("leaving the rows of a COPY while the server takes its time cancels it at once", async () => {
+  await withConnection(async (conn) => {
+    const rows = conn.copyTo("copy (select 1 as a union all select 2 from pg_sleep(20)) to stdout").rows();
+    const first = rows.next();
+    const second = rows.next();
+    await sleep(50);
+    await limit(rows.return(), 3_000);
+    for (const { done } of await limit(Promise.all([first, second]))) assert.equal(done, true);
+    assert.equal(await limit(conn.sql`select 1`.scalar()), 1);
+  });
+});
+
 test("copyTo().rows() reads dates in whatever style and format", async () => {
   await withConnection(async (conn) => {
     const text = "select date '2024-02-01' as d, timestamp '2024-02-01 10:00' as t, '::1'::inet as i";
