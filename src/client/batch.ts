@@ -2,7 +2,8 @@
 
 import { copyRefused } from "../engine/failures.ts";
 import type { Request } from "../engine/request.ts";
-import { PipelineAbortedError } from "../errors.ts";
+import { PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
+import { startsCopy } from "./begins_block.ts";
 import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { isWell, mend, runMended, withNames } from "./type_loader.ts";
@@ -19,14 +20,12 @@ export interface BatchOptions {
   readonly types?: QueryOptions["types"];
 }
 
-const COPY = /^(?:\s|--[^\n]*\n|\/\*[^]*?\*\/)*copy\b/i;
-
 /** Runs statements under one Sync; rejects when one fails. */
 export async function runAtomicBatch(executor: Executor, fragments: readonly Fragment[]): Promise<Result[]> {
   if (fragments.length === 0) return [];
   const statements = fragments.map(compile);
   // In the midst of a segment the server would read what follows as copy data.
-  if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && COPY.test(text))) {
+  if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && startsCopy(text))) {
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = () => withNames(executor, () => executeBatch(executor, statements, executor.types.objects));
@@ -77,6 +76,8 @@ function batchError(requests: readonly Request[]): Error {
   );
   if (culprit < 0) return errors.find((error) => error !== undefined)!;
   const error = errors[culprit]!;
+  // What befell all alike is no statement's fault.
+  if (!(error instanceof PostgresError || error instanceof ValueError)) return error;
   const rolledBack = errors.filter((each) => each instanceof PipelineAbortedError && each.executed).length;
   const neverRan = errors.filter((each) => each instanceof PipelineAbortedError && !each.executed).length;
   const others = [

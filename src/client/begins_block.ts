@@ -16,16 +16,26 @@ export function beginsBlock(text: string): boolean {
 // Queries come in bursts of one text.
 let lastHarmless = "";
 
+/** Whether a statement is COPY, behind the same. */
+export function startsCopy(text: string): boolean {
+  return /^copy\b/i.test(text.slice(skipToWord(text)));
+}
+
 function opens(text: string): boolean {
+  const at = skipToWord(text);
+  return BEGIN.test(text.slice(at, at + 6));
+}
+
+/** Where the first word is, behind white space, comments and empty statements. */
+function skipToWord(text: string): number {
   let at = 0;
   for (;;) {
     const code = text.charCodeAt(at);
     if (code === 0x20 || (code >= 0x09 && code <= 0x0d) || code === 0x3b /* ; */) at++;
     else if (text.startsWith("--", at)) at = endOfLine(text, at);
     else if (text.startsWith("/*", at)) at = endOfComment(text, at);
-    else break;
+    else return at;
   }
-  return BEGIN.test(text.slice(at, at + 6));
 }
 
 function endOfLine(text: string, from: number): number {

@@ -70,6 +70,8 @@ export class TransactionExecutor implements Executor {
   #waiting: Request[] = [];
   /** Whether BEGIN failed: whatever is sent would run outside a block. */
   #refused: boolean = false;
+  /** Whether a query of the user's has closed the block. */
+  #endedByQuery: boolean = false;
   /** Why no more requests are taken. */
   #ended: Failure | undefined = undefined;
   #firstFailure: Request | undefined = undefined;
@@ -86,7 +88,7 @@ export class TransactionExecutor implements Executor {
 
   /** Whether there is a block to be closed: BEGIN was sent, and the server did not refuse it. */
   get begun(): boolean {
-    return this.#begin !== undefined && !this.#refused;
+    return this.#begin !== undefined && !this.#refused && !this.#endedByQuery;
   }
 
   /** Whether COMMIT has nothing to do: nothing was sent, and the connection is open. */
@@ -110,6 +112,13 @@ export class TransactionExecutor implements Executor {
 
   readonly #onSettled = (request: Request): void => {
     if (request.failure !== null) this.#firstFailure ??= request;
+    if (this.#begin?.settled && !this.#refused && this.#connection.session.transactionStatus === IDLE) {
+      this.#endedByQuery = true;
+      this.#ended ??= () =>
+        new PipegresError(
+          "Transaction has ended: a query of it was COMMIT or ROLLBACK; use the handle's methods",
+        );
+    }
   };
 
   /** Behind BEGIN, in its segment or after its answer. */
@@ -183,7 +192,8 @@ export class TransactionExecutor implements Executor {
   /** Gives the connection back, or up where the block is not known to be closed. */
   release(): void {
     const { connection, lease } = { connection: this.#connection, lease: this.#lease };
-    if (!connection.closed && this.begun && connection.session.transactionStatus !== IDLE) {
+    // A session that was closed meanwhile has been rolled back, and the block may be somebody else's.
+    if (lease.held && !connection.closed && this.begun && connection.session.transactionStatus !== IDLE) {
       connection.destroy(() =>
         new PipegresError("Connection given up: its transaction block could not be closed")
       );
@@ -246,6 +256,13 @@ export function commitRolledBack(cause: Request | undefined): PipegresError {
     "Transaction was rolled back: the server answered COMMIT with ROLLBACK, since a query of it had failed",
     failure === undefined ? undefined : { cause: failure },
   );
+}
+
+/** The error for a savepoint that the server does not release. */
+export function releaseRefused(cause: Request): PipegresError {
+  return new PipegresError("Nested transaction was rolled back, since a query of it had failed", {
+    cause: cause.failure!(),
+  });
 }
 
 /** Whether repeating the transaction may succeed: 40001 serialization_failure, 40P01 deadlock_detected. */

@@ -18,6 +18,7 @@ import {
   attachRollbackError,
   commitRolledBack,
   isRetryable,
+  releaseRefused,
   type TransactionExecutor,
 } from "./transaction.ts";
 
@@ -56,6 +57,7 @@ export class Transaction extends Queryable implements AsyncDisposable {
     const nested = new Transaction(this.#executor, savepoint);
     try {
       const result = await fn(nested);
+      this.#assertOpen();
       if (nested.#state === "open") await nested.commit();
       return result;
     } catch (error) {
@@ -208,7 +210,7 @@ class SavepointExecutor implements Executor {
   #name: string | undefined = undefined;
   #open: number = 0;
   #ended: (() => Error) | undefined = undefined;
-  #failed: boolean = false;
+  #firstFailure: Request | undefined = undefined;
   /** Streams that have not ended. */
   readonly #streams: Set<Request> = new Set();
 
@@ -234,7 +236,7 @@ class SavepointExecutor implements Executor {
       this.#open++;
       chainObserver(each, (settled) => {
         this.#open--;
-        if (settled.failure !== null) this.#failed = true;
+        if (settled.failure !== null) this.#firstFailure ??= settled;
       });
     }
     this.#outer.submit(request);
@@ -292,10 +294,11 @@ class SavepointExecutor implements Executor {
     if (this.#name === undefined) return;
     for (const stream of this.#streams) closePortal(this.#outer, stream);
     const released = this.#outer.control(`release savepoint ${this.#name}`);
-    if (this.#open === 0 && !this.#failed) return;
-    const { failure } = await released;
+    if (this.#open === 0 && this.#firstFailure === undefined) return;
+    const { failure, serverError } = await released;
     if (failure === null) return;
-    const error = failure();
+    const isFailed = serverError?.["C"] === "25P02" && this.#firstFailure !== undefined;
+    const error = isFailed ? releaseRefused(this.#firstFailure!) : failure();
     try {
       await this.rollBack();
     } catch (rollbackError) {

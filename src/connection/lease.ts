@@ -10,6 +10,8 @@ import { TimeoutError } from "../errors.ts";
 
 /** The right to write on a connection, alone. */
 export interface Lease {
+  /** Whether the right is still held: not once it was given back, or the connection or its session is gone. */
+  readonly held: boolean;
   /** Adds a request to the connection's queue. */
   submit(request: Request): void;
   /** Gives the right back. Idempotent; later requests of this lease wait in line like everybody's. */
@@ -86,7 +88,11 @@ export class LeaseLine {
   }
 
   #grant(): Lease {
+    const isHeld = () => this.#owner === lease;
     const lease: Lease = {
+      get held(): boolean {
+        return isHeld();
+      },
       submit: (request) => this.#owner === lease ? this.#submit(request) : this.submit(request),
       release: () => {
         if (this.#owner !== lease) return;

@@ -186,6 +186,9 @@ export class ConnectionPool implements RequestOwner {
     return {
       connection,
       lease: {
+        get held(): boolean {
+          return !released;
+        },
         submit: (request) => {
           if (released) return fail(request, returned);
           request.place = entry;
