@@ -7,7 +7,7 @@ import { startsCopy } from "./begins_block.ts";
 import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { isWell, mend, runMended, withNames } from "./type_loader.ts";
-import { compile, type Fragment } from "./sql.ts";
+import { compile, type Fragment, type Statement } from "./sql.ts";
 
 /** Options of a batch. */
 export interface BatchOptions {
@@ -28,14 +28,18 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
   if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && startsCopy(text))) {
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
-  const once = () => withNames(executor, () => executeBatch(executor, statements, executor.types.objects));
-  let requests = await once();
-  if (mayRepeat(executor, requests)) requests = await once();
+  const once = (each: readonly Statement[]) =>
+    withNames(executor, () => executeBatch(executor, each, executor.types.objects));
+  let requests = await once(statements);
+  // With the values as they were, whatever the caller has made of them meanwhile.
+  const again = () =>
+    once(statements.map(({ text }, i) => ({ text, values: requests[i]!.parameters.values })));
+  if (mayRepeat(executor, requests)) requests = await again();
   for (let i = 0; i < requests.length; i++) {
     const settled = requests[i]!;
     if (isWell(executor, settled)) continue;
     // A value of an unknown type keeps the whole batch from being sent: it is made again as a whole.
-    requests[i] = await mend(executor, settled, async () => (requests = await once())[i]!);
+    requests[i] = await mend(executor, settled, async () => (requests = await again())[i]!);
   }
   if (requests.some(({ failure }) => failure !== null)) throw batchError(requests);
   return requests.map((request) => resultOf(request));

@@ -14,7 +14,7 @@ const MOST_PARAMETERS = 65_535;
 class BoundParameters implements Parameters {
   readonly declaredTypes: readonly number[];
   readonly ambiguous: boolean;
-  #values: readonly unknown[];
+  values: readonly unknown[];
   readonly #registry: Registry;
 
   constructor(values: readonly unknown[], registry: Registry) {
@@ -24,7 +24,7 @@ class BoundParameters implements Parameters {
         `Cannot encode ${values.length} parameters: the protocol's limit is ${MOST_PARAMETERS}`,
       );
     }
-    this.#values = values;
+    this.values = values;
     this.#registry = registry;
     const types = parameterTypes(values, registry);
     this.declaredTypes = types.some(isDeclared) ? types : NONE_DECLARED;
@@ -32,11 +32,11 @@ class BoundParameters implements Parameters {
   }
 
   write(writer: Writer, types: readonly number[] | null): void {
-    encodeParameters(this.#values, types, this.#registry, writer);
+    encodeParameters(this.values, types, this.#registry, writer);
   }
 
   snapshot(): void {
-    this.#values = snapshot(this.#values);
+    this.values = snapshot(this.values);
   }
 }
 

@@ -149,7 +149,8 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    * columns are passed through. No rows are `[]`.
    */
   async json(): Promise<string> {
-    await prepareTypes(this.#executor, compile(this));
+    this.#options?.signal?.throwIfAborted();
+    await prepareTypes(this.#executor, compile(this), this.#options);
     return await this.#settled("json", ({ rows }) => `[${rows.join(",")}]`);
   }
 

@@ -204,7 +204,10 @@ export function mendStatement(
   request: Request,
   prepared?: PreparedDescription,
 ): Promise<Request> {
-  return mend(executor, request, () => runStatement(executor, statement, shape, options, prepared));
+  return mend(executor, request, (values) => {
+    const same = { text: statement.text, values };
+    return runStatement(executor, same, shape, options, prepared);
+  });
 }
 
 /**
@@ -268,33 +271,38 @@ function isStale({ serverError, parameters }: Request): boolean {
 /** Whether {@linkcode mend} may have something to do. */
 export function needsMending(executor: Executor, request: Request): boolean {
   if (request.failure === null) return executor.types.concerns(request);
-  return request.serverError === null || isStale(request);
+  // The server's error may only be the end of what was not to be executed.
+  return request.serverError === null || isStale(request) || request.failure() instanceof UnknownTypeError;
 }
 
 /**
  * Mends a settled request where types were not known: a parameter that could not be encoded is looked up and the
  * request made again, rows that hold text are decoded.
  *
- * @param again runs the statement once more
+ * @param again runs the statement once more, with the values as they were at first
  */
 export async function mend(
   executor: Executor,
   request: Request,
-  again: () => Promise<Request>,
+  again: (values: readonly unknown[]) => Promise<Request>,
 ): Promise<Request> {
+  const { values } = request.parameters;
+  const looked = new Set<number>();
   let settled = request;
   // In a block the server does nothing more; what names stand for is looked up again in any case.
   if (isStale(request) && executor.types.forgetNames() && !executor.inBlock?.()) {
-    settled = await withNames(executor, again);
+    settled = await withNames(executor, () => again(values));
   }
   for (let round = 0; settled.failure !== null && !settled.aborted && round < MOST_ROUNDS; round++) {
     const error = settled.failure();
     // Nothing was executed: after the look-up it may be.
     if (!(error instanceof UnknownTypeError) || typeof error.type === "string") return settled;
-    const before = executor.types.isUnknown(error.type);
-    if (!before || !await loadTypes(executor, [error.type])) return settled;
+    if (looked.has(error.type)) return settled;
+    looked.add(error.type);
+    // Somebody else may have learned it meanwhile.
+    if (executor.types.isUnknown(error.type) && !await loadTypes(executor, [error.type])) return settled;
     if (executor.types.isUnknown(error.type)) return settled;
-    settled = await again();
+    settled = await again(values);
   }
   if (settled.failure === null) await mendResults(executor, settled);
   return settled;
@@ -321,6 +329,7 @@ export async function prepareTypes(
     executor,
     () => execute(executor, DESCRIBE, statement, types.objects, options),
   );
+  if (request.aborted) throw request.failure!();
   // What is wrong with the statement shows when it runs.
   if (request.failure !== null) return;
   await loadFieldTypes(executor, request.statement!);

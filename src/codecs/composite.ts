@@ -11,6 +11,8 @@ import { encodeSimple, failType, textForm } from "./text_form.ts";
 export interface CompositeAttribute {
   readonly name: string;
   readonly codec: Codec;
+  /** The OID of its type. */
+  readonly typeOid: number;
 }
 
 /** A value of a composite type, keyed by attribute name. */
@@ -95,8 +97,12 @@ function decodeComposite(
   if (count !== attributes.length) failCount(attributes.length, count);
   const values: unknown[] = [];
   let at = start + 4;
-  for (const { codec } of attributes) {
+  for (const { name, codec, typeOid } of attributes) {
     if (end - at < 8) failRecord();
+    // The type may have been altered since it was looked up.
+    if (readInt32(bytes, at) >>> 0 !== typeOid) {
+      throw new ValueError(`Expected attribute "${name}" of another type: the composite type was altered`);
+    }
     const length = readInt32(bytes, at + 4);
     at += 8;
     if (length === -1) {

@@ -58,8 +58,11 @@ export const intervalCodec: Codec<Interval> = {
     checkLength(16, start, end);
     const months = readInt32(bytes, start + 12);
     const days = readInt32(bytes, start + 8);
-    if (months === 0x7fff_ffff && days === 0x7fff_ffff) return infinite(Infinity);
-    if (months === -0x8000_0000 && days === -0x8000_0000) return infinite(-Infinity);
+    const [high, low] = [readInt32(bytes, start), readInt32(bytes, start + 4)];
+    if (months === 0x7fff_ffff && days === months && high === months && low === -1) return infinite(Infinity);
+    if (months === -0x8000_0000 && days === months && high === months && low === 0) {
+      return infinite(-Infinity);
+    }
     return createInterval(months, days, readInt64AsNumber(bytes, start));
   },
   encodeText(value): string {

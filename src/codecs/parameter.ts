@@ -23,6 +23,7 @@ export class Typed {
 export class Json {
   /** `null` is JSON's null, a string a JSON string. */
   readonly value: unknown;
+  #text: string | undefined = undefined;
 
   /** See {@linkcode Json}. */
   constructor(value: unknown) {
@@ -35,7 +36,18 @@ export class Json {
    * @throws {ValueError} when JSON cannot say the value
    */
   text(): string {
-    return toJson(this.value);
+    return this.#text ?? toJson(this.value);
+  }
+
+  /** The same, whatever becomes of the value. */
+  fixed(): Json {
+    const json = new Json(this.value);
+    try {
+      json.#text = this.text();
+    } catch {
+      return this;
+    }
+    return json;
   }
 }
 
@@ -76,19 +88,37 @@ export function snapshot(values: readonly unknown[]): readonly unknown[] {
   return copies ?? values;
 }
 
-function snapshotValue(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  if (Array.isArray(value)) return value.map(snapshotValue);
+/** Deeper, or in a circle, nothing is copied: it is refused when it is encoded. */
+const MOST_DEPTH = 100;
+
+function snapshotValue(value: unknown, depth: number = 0): unknown {
+  if (typeof value !== "object" || value === null || depth > MOST_DEPTH) return value;
+  if (Array.isArray(value)) return value.map((element) => snapshotValue(element, depth + 1));
   if (value instanceof Date) return new Date(value);
-  if (value instanceof Typed) return new Typed(snapshotValue(value.value), value.type);
-  if (value instanceof ArrayValue) return new ArrayValue(value.values.map(snapshotValue), value.type);
-  if (value instanceof Json) return value;
+  if (value instanceof Typed) return new Typed(snapshotValue(value.value, depth + 1), value.type);
+  if (value instanceof ArrayValue) {
+    return new ArrayValue(value.values.map((element) => snapshotValue(element, depth + 1)), value.type);
+  }
+  if (value instanceof Json) return value.fixed();
   if (ArrayBuffer.isView(value) && !(value instanceof DataView) && !(value instanceof Uint8Array)) {
     // Keeps its class: a Float64Array may be numbers for an array type.
     return (value as Float64Array).slice();
   }
   const bytes = byteView(value);
-  return bytes === undefined ? value : new Uint8Array(bytes);
+  if (bytes !== undefined) return new Uint8Array(bytes);
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null ? snapshotObject(value, depth) : value;
+}
+
+/** A plain object's copy, with `__proto__` kept as a name; the object itself if it cannot be read now. */
+function snapshotObject(value: object, depth: number): object {
+  try {
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [name, snapshotValue(each, depth + 1)]),
+    );
+  } catch {
+    return value; // as is a value that JSON cannot say: the error comes where the parameter is known
+  }
 }
 
 /** Throws for what no type takes. */

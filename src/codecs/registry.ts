@@ -238,7 +238,7 @@ export class Registry {
       case "composite":
         return createCompositeCodec(
           type.name,
-          (type.attributes ?? []).map(({ name, typeOid }) => ({ name, codec: this.#part(typeOid) })),
+          (type.attributes ?? []).map(({ name, typeOid }) => ({ name, typeOid, codec: this.#part(typeOid) })),
         );
       case "base":
       case "pseudo":

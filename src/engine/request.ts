@@ -41,6 +41,8 @@ export interface RowPlanner {
 
 /** The parameters of one execution. */
 export interface Parameters {
+  /** The values, or what {@linkcode snapshot} made of them. */
+  readonly values: readonly unknown[];
   /** Type OIDs to declare in Parse; 0 or missing leaves a type to the server. */
   readonly declaredTypes: readonly number[];
   /** Whether the values can be written only when the server's types are known. */
@@ -232,6 +234,7 @@ export class Request {
 
 /** No parameters at all. */
 export const NO_PARAMETERS: Parameters = {
+  values: [],
   declaredTypes: [],
   ambiguous: false,
   write(writer: Writer): void {

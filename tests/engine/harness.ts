@@ -50,6 +50,9 @@ export function createParameters(
 ): Parameters {
   let copied = values;
   return {
+    get values(): readonly unknown[] {
+      return copied;
+    },
     declaredTypes: declared,
     ambiguous,
     write(writer, types) {
