@@ -57,8 +57,8 @@ export interface TypeDescription {
 }
 
 /**
- * What to change about a type's codec. What is left out stays as it is, except that a new `decodeText` without a
- * `decodeBinary` makes the column be asked for as text, and a new `encodeText` without an `encodeBinary` makes it be
+ * What to change about a type's codec. What is left out stays as it is, except that a new `decodeBinary` needs a new
+ * `decodeText`, which reads the same, that a new `decodeText` without a `decodeBinary` makes the column be asked for as text, and a new `encodeText` without an `encodeBinary` makes it be
  * sent as text.
  */
 export type TypeOverride = Partial<Omit<Codec, "name">>;
@@ -283,6 +283,10 @@ function checkOverride(key: string, override: unknown): void {
     if (given !== undefined && typeof given !== "function") {
       failOverrides(`types["${key}"].${method}`, "a function");
     }
+  }
+  const { decodeText, decodeBinary } = override as TypeOverride;
+  if (decodeBinary !== undefined && decodeText === undefined) {
+    failOverrides(`types["${key}"]`, "decodeText beside decodeBinary, since the first rows may come as text");
   }
 }
 
