@@ -108,7 +108,8 @@ export interface SqlHelpers {
    * it, `("a", "b") values ($1, $2), ($3, $4)`.
    *
    * @param columns which properties, in which order; default: those of the first row
-   * @throws {ValueError} for no row, no column, or rows of different kinds or lengths
+   * @throws {ValueError} for no row, no column, rows of different kinds or lengths, or, without `columns`, a property
+   * that the first row has not
    */
   values(rows: readonly RowValues[], columns?: readonly string[]): Fragment;
   /**
@@ -218,12 +219,25 @@ function valuesList(rows: readonly RowValues[], columns?: readonly string[]): Fr
     if (rowValues === undefined || rowValues.length !== width) {
       throw new ValueError(`Cannot build a VALUES list: row ${i + 1} has not the shape of the first row`);
     }
+    if (columns === undefined && !ofArrays) checkNames(row, names!, i + 1);
     rowValues.forEach((value, j) => {
       strings.push(j > 0 ? ", " : i > 0 ? "), (" : `${columnList(names)}values (`);
       values.push(value);
     });
   });
   return new Fragment([...strings, ")"], values);
+}
+
+/** A property that the first row has not would be lost. */
+function checkNames(row: object, names: readonly string[], number: number): void {
+  const other = Object.keys(row).find((name) => !names.includes(name));
+  if (other === undefined) return;
+  throw new ValueError(
+    `Cannot build a VALUES list: row ${number} has a property ${
+      JSON.stringify(other)
+    } that the first row has not; ` +
+      "name the columns",
+  );
 }
 
 function readRow(row: RowValues, names: readonly string[] | undefined): readonly unknown[] {

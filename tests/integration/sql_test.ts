@@ -70,6 +70,7 @@ using("values() refuses rows that do not match, before anything is sent", async 
     () => sql.values([{}]),
     () => sql.values([[1, 2], [3]]),
     () => sql.values([[1], { a: 1 }]),
+    () => sql.values([{ id: 1 }, { id: 2, name: "lost" }]),
     () => sql.values([{ a: 1 }, [1]]),
   ];
   for (const make of bad) assert.throws(make, ValueError, String(make));
