@@ -212,6 +212,7 @@ function valuesList(rows: readonly RowValues[], columns?: readonly string[]): Fr
   const names = columns ?? (ofArrays ? undefined : Object.keys(first));
   const width = names?.length ?? (first as readonly unknown[]).length;
   if (width === 0) throw new ValueError("Cannot build a VALUES list: there is no column");
+  const known = columns === undefined && !ofArrays ? new Set(names) : undefined;
   const values: unknown[] = [];
   const strings: string[] = [];
   rows.forEach((row, i) => {
@@ -219,7 +220,7 @@ function valuesList(rows: readonly RowValues[], columns?: readonly string[]): Fr
     if (rowValues === undefined || rowValues.length !== width) {
       throw new ValueError(`Cannot build a VALUES list: row ${i + 1} has not the shape of the first row`);
     }
-    if (columns === undefined && !ofArrays) checkNames(row, names!, i + 1);
+    if (known !== undefined) checkNames(row, known, i + 1);
     rowValues.forEach((value, j) => {
       strings.push(j > 0 ? ", " : i > 0 ? "), (" : `${columnList(names)}values (`);
       values.push(value);
@@ -229,8 +230,8 @@ function valuesList(rows: readonly RowValues[], columns?: readonly string[]): Fr
 }
 
 /** A property that the first row has not would be lost. */
-function checkNames(row: object, names: readonly string[], number: number): void {
-  const other = Object.keys(row).find((name) => !names.includes(name));
+function checkNames(row: object, known: ReadonlySet<string>, number: number): void {
+  const other = Object.keys(row).find((name) => !known.has(name));
   if (other === undefined) return;
   throw new ValueError(
     `Cannot build a VALUES list: row ${number} has a property ${
