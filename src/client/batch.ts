@@ -18,10 +18,19 @@ export interface BatchOptions {
   readonly sync?: "one" | "each" | undefined;
   /** As in {@linkcode QueryOptions}: for all results and parameters of the batch. */
   readonly types?: QueryOptions["types"];
+  /** Gives the batch up when it aborts: it rejects with the signal's reason, and is cancelled on the server. */
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds after which the batch is given up with a TimeoutError, and cancelled. 0: no limit. Default 0. */
+  readonly timeout?: number | undefined;
 }
 
 /** Runs statements under one Sync; rejects when one fails. */
-export async function runAtomicBatch(executor: Executor, fragments: readonly Fragment[]): Promise<Result[]> {
+export async function runAtomicBatch(
+  executor: Executor,
+  fragments: readonly Fragment[],
+  options: BatchOptions,
+): Promise<Result[]> {
+  options.signal?.throwIfAborted();
   if (fragments.length === 0) return [];
   const statements = fragments.map(compile);
   // In the midst of a segment the server would read what follows as copy data.
@@ -29,7 +38,7 @@ export async function runAtomicBatch(executor: Executor, fragments: readonly Fra
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = (each: readonly Statement[]) =>
-    withNames(executor, () => executeBatch(executor, each, executor.types.objects));
+    withNames(executor, () => executeBatch(executor, each, executor.types.objects, options));
   let requests = await once(statements);
   // With the values as they were, whatever the caller has made of them meanwhile.
   const again = () =>
@@ -61,10 +70,12 @@ const ROLLED_BACK = /^(?:SELECT|INSERT|UPDATE|DELETE|MERGE)\b/;
 export async function runSettledBatch(
   executor: Executor,
   fragments: readonly Fragment[],
+  { signal, timeout }: BatchOptions,
 ): Promise<PromiseSettledResult<Result>[]> {
+  const options = signal === undefined && !timeout ? undefined : { signal, timeout };
   return await Promise.allSettled(
     fragments.map((fragment) =>
-      runMended(executor, compile(fragment), "object").then((request) => {
+      runMended(executor, compile(fragment), "object", options).then((request) => {
         throwIfFailed(request, undefined);
         return resultOf<Row>(request);
       })

@@ -96,7 +96,7 @@ export function trace(request: Request, label: string | undefined): void {
 }
 
 /**
- * Runs statements under one Sync; resolves with all of their requests settled.
+ * Runs statements under one Sync; resolves with all of their requests settled, or as soon as they are given up.
  *
  * @throws {UnknownTypeError} at once, as {@linkcode execute}
  */
@@ -104,6 +104,7 @@ export function executeBatch(
   executor: Executor,
   statements: readonly Statement[],
   planner: RowPlanner,
+  options?: AbortOptions,
 ): Promise<Request[]> {
   let unsettled = statements.length;
   let resolveAll!: (requests: Request[]) => void;
@@ -122,8 +123,33 @@ export function executeBatch(
       request.next = requests[i + 1]!;
       request.sync = SYNC_LATER;
     });
+    if (options?.signal !== undefined || options?.timeout) {
+      watchBatch(executor, requests, options, () => resolve(requests));
+    }
     executor.submit(requests[0]!);
   });
+}
+
+/** Gives a batch up as a whole when the options say so; `onAborted` is told at once. */
+function watchBatch(
+  executor: Executor,
+  requests: readonly Request[],
+  options: AbortOptions,
+  onAborted: () => void,
+): void {
+  const [first, ...others] = requests as [Request, ...Request[]];
+  first.last = true;
+  const stop = watchAbort(first, options, () => {
+    for (const each of others) {
+      each.aborted = true;
+      each.fail(first.failure!);
+    }
+    onAborted();
+    executor.giveUp(first);
+    // Those of a batch that was still waiting are settled by nobody else.
+    if (first.settled) { for (const each of others) if (!each.settled) each.settle(); }
+  });
+  chainObserver(first, stop);
 }
 
 /**

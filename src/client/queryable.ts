@@ -156,7 +156,8 @@ export class Queryable {
    * fails the error is its, those before it are rolled back and those behind it never run. With `sync: "each"` each
    * succeeds or fails alone.
    *
-   * @param queries fragments or queries of any session; they are run here
+   * @param queries fragments or queries of any session; they are run here, by the batch's options alone
+   * @param options signal and time limit for all of them; inside a transaction block giving up fails the block
    * @throws {PostgresError} of the statement that failed, which the message names
    * @throws {ValueError} when a value cannot be sent: none has run then
    */
@@ -174,7 +175,7 @@ export class Queryable {
     options: BatchOptions = {},
   ): Promise<Result[] | PromiseSettledResult<Result>[]> {
     return options.sync === "each"
-      ? runSettledBatch(executorFor(this.#executor, options), queries)
-      : runAtomicBatch(executorFor(this.#executor, options), queries);
+      ? runSettledBatch(executorFor(this.#executor, options), queries, options)
+      : runAtomicBatch(executorFor(this.#executor, options), queries, options);
   }
 }

@@ -160,9 +160,13 @@ export class Engine {
     return this.#pipeline.removePending(segment);
   }
 
-  /** Whether the server is answering this request now, as far as can be known. */
+  /** Whether the server is answering this request now, or one behind it in its batch, as far as can be known. */
   isAnswering(request: Request): boolean {
-    return this.#pipeline.current === request && this.#culprit === null;
+    const { current } = this.#pipeline;
+    for (let each: Request | null = request; each !== null; each = each.next) {
+      if (each === current) return this.#culprit === null;
+    }
+    return false;
   }
 
   /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
