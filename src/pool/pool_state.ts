@@ -5,7 +5,7 @@
  * - Who wants a connection of their own waits for one without work. For each of them one connection takes no new shared
  *   work (it drains), so that it gets there; once idle it is theirs.
  * - Any other connection that becomes idle goes to whoever came first. Shared work that waits is spread evenly over
- *   what is open and being opened; new shared work does not go before it.
+ *   what is open, being opened, and does not drain for those before it; new shared work does not go before it.
  * - A connection past its lifetime takes no new work, and is closed when it has none.
  * - After an attempt to open failed there is a pause that doubles, and then one attempt at a time until one succeeds.
  */
@@ -293,11 +293,14 @@ export class PoolState<C> {
   /** Lets as many connections drain as owners wait for, if there are as many. */
   #drain(): void {
     if (this.#owners.length === 0) return;
-    for (let more = this.#owners.length - this.#draining(); more > 0; more--) {
-      const best = extreme(this.#entries, (entry) => entry.sharable, (a, b) => a.load < b.load);
-      if (best === undefined) return;
-      best.draining = true;
-    }
+    for (let more = this.#owners.length - this.#draining(); more > 0; more--) if (!this.#drainOne()) return;
+  }
+
+  /** Lets the least loaded connection drain; false when there is none left. */
+  #drainOne(): boolean {
+    const best = extreme(this.#entries, (entry) => entry.sharable, (a, b) => a.load < b.load);
+    if (best !== undefined) best.draining = true;
+    return best !== undefined;
   }
 
   /** Puts connections that drain for nobody any more back to work. */
@@ -321,24 +324,25 @@ export class PoolState<C> {
     this.#serving = true;
     try {
       do this.#undrain(); while (this.#serveFirst());
-      // Not before: what is idle is for whoever came first.
+      // For those behind shared work that waits: not before, since what is idle is for whoever came first.
       this.#drain();
     } finally {
       this.#serving = false;
     }
   }
 
-  /** Serves one; false when nobody can be. */
+  /** Serves one, or lets a connection drain for one; false when neither can be. */
   #serveFirst(): boolean {
-    const { first: owner } = this.#owners;
     const { first: sharer } = this.#sharers;
+    const precedes = (owner: Waiter<C> | undefined) =>
+      owner !== undefined && (sharer === undefined || owner.place < sharer.place);
+    const idle = this.#owners.length === 0 ? undefined : this.#idleEntry();
+    if (idle !== undefined && precedes(this.#owners.first)) return grant(this.#owners, idle);
+    // Those before have theirs. Not later: what is shared behind an owner would keep the last connection busy.
+    if (precedes(this.#owners.at(this.#draining())) && this.#drainOne()) return true;
     const shared = sharer === undefined ? undefined : this.#sharedEntry();
-    const idle = owner === undefined ? undefined : this.#idleEntry();
-    const ownerFirst = shared === undefined || (owner !== undefined && owner.place < sharer!.place);
-    if (idle !== undefined && ownerFirst) grant(this.#owners, idle);
-    else if (shared !== undefined) grant(this.#sharers, shared);
-    else return false;
-    return true;
+    if (shared !== undefined) return grant(this.#sharers, shared);
+    return idle !== undefined && grant(this.#owners, idle);
   }
 
   /** An idle connection for an owner: one that has drained for them, if there is any. */
@@ -371,9 +375,10 @@ export class PoolState<C> {
 const FIRST_PAUSE = 25;
 const LONGEST_PAUSE = 1_000;
 
-function grant<C>(line: WaitingLine<Waiter<C>>, entry: PoolEntry<C>): void {
+function grant<C>(line: WaitingLine<Waiter<C>>, entry: PoolEntry<C>): true {
   const waiter = line.shift()!;
   waiter.grant(occupy(entry, waiter.need));
+  return true;
 }
 
 function occupy<C>(entry: PoolEntry<C>, need: Need): PoolEntry<C> {

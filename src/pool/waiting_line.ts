@@ -18,6 +18,11 @@ export class WaitingLine<T> {
     return this.#items[this.#head];
   }
 
+  /** Who is behind so many others; `undefined` when nobody is. */
+  at(place: number): T | undefined {
+    return this.#items[this.#head + place];
+  }
+
   /** Joins at the end. */
   push(item: T): void {
     this.#items.push(item);

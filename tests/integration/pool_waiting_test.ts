@@ -215,6 +215,22 @@ test("owners and shared work take turns: neither starves while the other never e
   }, { max: 2 });
 });
 
+test("a transaction that waits is not overtaken by queries that came later", async () => {
+  await withPool(async (pool) => {
+    const own = await pool.acquire();
+    const order: string[] = [];
+    const note = (name: string, work: Promise<unknown>) => work.then(() => order.push(name));
+    const works = [
+      note("before", pool.query("select 1")),
+      note("transaction", pool.transaction((tx) => tx.query("select 2"))),
+      ...[1, 2, 3].map((i) => note(`later ${i}`, pool.query("select pg_sleep(0.02)"))),
+    ];
+    await own.close();
+    await limit(Promise.all(works));
+    assert.deepEqual(order, ["before", "transaction", "later 1", "later 2", "later 3"]);
+  }, { max: 1 });
+});
+
 test("pipeline: false has a connection to itself", async () => {
   await withPool(async (pool) => {
     const slow = pool.query("select pg_sleep(0.2)");

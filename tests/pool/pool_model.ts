@@ -235,9 +235,22 @@ export class PoolModel {
       const before = each.entry === undefined && each.need === work.need && each.number < work.number;
       assert.ok(!before, `${work.name} goes before ${each.name}`);
     }
+    if (work.need === SHARED) this.#checkOvertaken(work, entry);
     work.entry = entry;
     if (work.last) entry.sealed = true;
     this.#held.push(work.name);
+  }
+
+  /** Owners that came before shared work have a connection that drains for each of them, and it gets no idle one. */
+  #checkOvertaken({ name, number }: Work, entry: PoolEntry<number>): void {
+    const overtaken =
+      [...this.#work.values()].filter((each) =>
+        each.entry === undefined && each.need === OWN && each.number < number
+      ).length;
+    if (overtaken === 0) return;
+    const draining = [...this.state.entries].filter((each) => each.draining).length;
+    assert.ok(entry.load > 1, `${name} gets an idle connection before an owner`);
+    assert.ok(draining >= overtaken, `${name} delays an owner`);
   }
 
   #sealedBy(entry: PoolEntry<number>): boolean {

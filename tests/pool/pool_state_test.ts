@@ -109,6 +109,49 @@ test("an owner behind shared work gets its turn although more comes: the connect
   }
 });
 
+test("an owner that is first in line is served next: shared work that waits behind it comes later", () => {
+  // Nothing could drain for it when it came.
+  for (const first of ["owned", "sealed"]) {
+    const pool = warm(1);
+    if (first === "owned") pool.own("first");
+    else pool.share("first", { last: true });
+    for (const name of ["a", "b"]) pool.share(name);
+    pool.own("tx");
+    for (const name of ["c", "d"]) pool.share(name);
+    pool.finish("first");
+    assert.deepEqual(pool.held(), ["a", "b"]);
+    pool.finish("a");
+    pool.finish("b");
+    assert.deepEqual(pool.held(), ["tx"]);
+    pool.finish("tx");
+    assert.deepEqual(pool.held(), ["c", "d"]);
+  }
+});
+
+test("shared work behind an owner goes to connections that do not drain", () => {
+  const pool = warm(2);
+  pool.share("a", { last: true });
+  pool.own("tx0");
+  pool.share("b");
+  pool.own("tx");
+  for (const name of ["c", "d"]) pool.share(name);
+  pool.finish("tx0");
+  assert.deepEqual(pool.held(), ["a", "b"], "b's connection drains for tx");
+  pool.finish("a");
+  assert.deepEqual(pool.held(), ["b", "tx", "c", "d"], "which got another one");
+});
+
+test("when the connection that drains for an owner is lost, shared work does not take the last one", () => {
+  const pool = warm(2);
+  pool.own("tx0");
+  pool.share("a");
+  pool.own("tx");
+  for (const name of ["b", "c"]) pool.share(name);
+  pool.loseConnectionOf("a");
+  pool.finish("tx0");
+  assert.deepEqual(pool.held(), ["a", "tx"]);
+});
+
 test("shared work does not starve under owners that never end", () => {
   const pool = warm(2);
   pool.own("tx0");
