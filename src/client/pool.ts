@@ -164,6 +164,7 @@ class PooledConnection extends Connection {
   readonly #owned: OwnedConnection;
   readonly #line: LeaseLine;
   readonly #copies: OpenCopies;
+  readonly #streams: Set<FlushSource>;
   #returned: boolean = false;
 
   constructor(owned: OwnedConnection, executor: Executor) {
@@ -177,15 +178,22 @@ class PooledConnection extends Connection {
       },
     };
     const copies = new OpenCopies();
+    const streams = new Set<FlushSource>();
     super(connection, {
       types: executor.types,
       keepsStacks: executor.keepsStacks,
       ...queue,
-      openStream: (request, site) => new FlushSource(connection, request, site, queue),
+      openStream(request, site): BatchSource {
+        const source = new FlushSource(connection, request, site, queue);
+        streams.add(source);
+        chainObserver(request, () => streams.delete(source));
+        return source;
+      },
       attach: () => Promise.resolve(copies.watch(attachTo(connection, queue))),
       inBlock: () => connection.session.transactionStatus !== IDLE,
     }, () => line.acquire());
     this.#copies = copies;
+    this.#streams = streams;
     this.#owned = owned;
     this.#line = line;
   }
@@ -198,6 +206,9 @@ class PooledConnection extends Connection {
     this.#returned = true;
     this.endListening();
     this.#copies.giveUp(() => new PoolError("COPY was given up: its session went back to the pool"));
+    for (const stream of this.#streams) {
+      stream.giveUp(() => new PoolError("Stream was given up: its session went back to the pool"));
+    }
     this.#owned.lease.release();
     // Who still waits for a transaction of this connection learns that it is gone.
     this.#line.dissolve();

@@ -44,6 +44,7 @@ const LEAVING_PAUSE = 100;
 
 /** A portal that holds its connection. */
 export class FlushSource implements BatchSource {
+  givenUp?: () => Failure | undefined;
   readonly #connection: ServerConnection;
   readonly #queue: Pick<Executor, "submit" | "giveUp">;
   readonly #request: Request;
@@ -106,6 +107,17 @@ export class FlushSource implements BatchSource {
 
   abort(): void {
     this.#signal();
+  }
+
+  /** Its owner ends: the server is told that nobody wants the rows that are left, and `next` rejects at once. */
+  giveUp(failure: Failure): void {
+    const request = this.#request;
+    if (request.settled) return;
+    request.aborted = true;
+    request.fail(failure);
+    this.givenUp = () => request.failure!;
+    this.#signal();
+    this.#queue.giveUp(request);
   }
 
   /** Cancels the batch that the server is making; inside a transaction block that would fail the block. */
