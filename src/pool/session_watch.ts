@@ -9,15 +9,37 @@ import { NO_PARAMETERS, Request, SIMPLE } from "../engine/request.ts";
 import { PoolError } from "../errors.ts";
 import { IDLE } from "../wire/message_types.ts";
 
-/** Command tags of statements whose effect outlives a transaction. */
-const LASTING_TAGS: ReadonlySet<string> = new Set(["SET", "LISTEN", "DECLARE CURSOR", "LOAD", "PREPARE"]);
+/** Command tags of statements whose effect outlives a transaction, or that may undo what `onConnect` has set. */
+const LASTING_TAGS: ReadonlySet<string> = new Set([
+  "SET",
+  "RESET",
+  "LISTEN",
+  "UNLISTEN",
+  "DECLARE CURSOR",
+  "LOAD",
+  "PREPARE",
+  "DEALLOCATE",
+  "DEALLOCATE ALL",
+  "DISCARD ALL",
+  "DISCARD PLANS",
+  "DISCARD SEQUENCES",
+  "DISCARD TEMP",
+  // Whatever is inside.
+  "DO",
+]);
 
 /** Functions that change the session, whatever tag they come with. */
 const LASTING_FUNCTIONS =
   /\b(?:set_config|pg_(?:try_)?advisory_lock(?:_shared)?|dblink_connect\w*)\b|\b(?:pg_)?temp(?:orary)?\b/i;
 
-/** A setting for the transaction only, as row-level security often has it. */
-const LOCAL_SETTING = /\bset_config\s*\([^()]*,\s*true\s*\)/gi;
+/**
+ * A setting for the transaction only, as row-level security often has it: its other arguments are names, parameters and
+ * whole literals, so that no literal can look like the end.
+ */
+const LOCAL_SETTING = /\bset_config\s*\((?:[\w\s.,:]|\$\d|'[^'\\]*')*,\s*true\s*\)/gi;
+
+/** SET for the transaction only. What follows is a name: `set local.x` is a setting of the session. */
+const LOCAL_SET = /^\s*set\s+(?:local|transaction|constraints)\s+[a-z"]/i;
 
 /** Milliseconds for a session to become clean. */
 const CLEAN_TIMEOUT = 5_000;
@@ -94,11 +116,12 @@ function succeeds(text: string, submit: (request: Request) => void): Promise<boo
 const UNREAD = { plan: () => () => undefined, formats: () => [] } as const;
 
 function changesSession(text: string): boolean {
+  if (/\bpg_settings\b/i.test(text) && /\bupdate\b/i.test(text)) return true;
   return LASTING_FUNCTIONS.test(text) && LASTING_FUNCTIONS.test(text.replace(LOCAL_SETTING, ""));
 }
 
 function isLasting({ tag, text, results }: Request): boolean {
   // Of a script nobody knows which SET was a SET LOCAL.
   if (results !== null && results.length > 1) return results.some((each) => LASTING_TAGS.has(each.tag));
-  return LASTING_TAGS.has(tag) && !/^\s*set\s+(?:local|transaction|constraints)\b/i.test(text);
+  return LASTING_TAGS.has(tag) && !LOCAL_SET.test(text);
 }

@@ -10,7 +10,9 @@ import { rejectionOf, sleep } from "../_support/session.ts";
 
 /** What a session is like, on a pool of one. */
 const SESSION = `select pg_backend_pid() as pid,
-  current_setting('work_mem') as work_mem, current_setting('search_path') as search_path, current_user::text as "user",
+  current_setting('work_mem') as work_mem,
+  concat(current_setting('app.leak', true), current_setting('local.leak', true),
+    current_setting('transaction.leak', true)) as leak, current_setting('search_path') as search_path, current_user::text as "user",
   (select count(*)::int from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()) as locks,
   (select count(*)::int from pg_prepared_statements where name like 'own%' or statement like '%named%') as prepared,
   (select count(*)::int from pg_cursors where name <> '') as cursors,
@@ -32,6 +34,21 @@ const CHANGES: readonly [string, (conn: Connection) => Promise<unknown>][] = [
   ],
   ["SET SESSION behind a comment", (conn) => conn.query("/* set local */ set session work_mem = '77MB'")],
   ["set_config", (conn) => conn.query("select set_config('work_mem', $1, false)", ["77MB"])],
+  ["set_config with a value that looks local", async (conn) => {
+    for (const value of ["'a, true)'", "E'\\', true)'", "$$, true)$$", "'' /*, true)*/"]) {
+      await conn.query(`select set_config('app.leak', ${value}, false)`);
+    }
+  }],
+  ["SET of a setting whose name begins like SET LOCAL", async (conn) => {
+    await conn.query("set local.leak = 'leak'");
+    await conn.query("set transaction .leak = 'leak'");
+  }],
+  [
+    "an update of pg_settings",
+    (conn) => conn.query("update pg_settings set setting = 1234 where name = 'work_mem'"),
+  ],
+  ["a DO block", (conn) => conn.query("do $$ begin set work_mem = '77MB'; end $$")],
+  ["a DO block in a script", (conn) => conn.exec("select 1; do $$ begin set work_mem = '77MB'; end $$")],
   ["SET ROLE", (conn) => conn.query("set role pg_monitor")],
   ["SET SESSION AUTHORIZATION", (conn) => conn.query("set session authorization pg_monitor")],
   ["LISTEN", (conn) => conn.query("listen somewhere")],
@@ -140,6 +157,9 @@ test("a session that was not changed costs no extra round trip", async () => {
       const harmless of [
         (conn: Connection) => conn.query("select 1 as same"),
         (conn: Connection) => conn.query("select set_config('app.user', $1, true) as same", ["me"]),
+        (conn: Connection) => conn.query("select set_config('app.user', 'a''b (c)'::text, true) as same"),
+        (conn: Connection) => conn.query("select name as same from pg_settings where name = 'work_mem'"),
+        (conn: Connection) => conn.query("set local search_path = public"),
         (conn: Connection) => conn.query("select pg_advisory_xact_lock(1) as same"),
         (conn: Connection) => conn.exec("set local work_mem = '1MB'"),
         (conn: Connection) => conn.transaction((tx) => tx.query("set local work_mem = '1MB'")),
@@ -277,6 +297,12 @@ test("what onConnect has set is set again when an owner's changes are undone", a
     assert.equal(await name(), "prepared");
     await pool.exec("set app.name = 'changed'");
     assert.equal(await name(), "prepared");
+    for (const undo of ["reset all", "reset app.name", "discard all", "set app.name to default"]) {
+      const undoing = await pool.acquire();
+      await undoing.query(undo);
+      await undoing.close();
+      assert.equal(await name(), "prepared", undo);
+    }
     assert.equal(await pidOf(pool), pid);
   }, { max: 1, onConnect: async (conn) => void await conn.exec("set app.name = 'prepared'") });
 });
