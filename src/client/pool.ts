@@ -264,6 +264,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     acquireTimeout,
     maxWaiters,
     allowExitOnIdle,
+    pipelined: overrides.pipeline !== false,
     onConnect: onConnect === undefined ? undefined : async (connection: ServerConnection) => {
       await onConnect(new Connection(connection, executorOf(connection)));
     },

@@ -30,6 +30,8 @@ export interface PoolBehaviour extends PoolLimits {
   readonly acquireTimeout: number;
   readonly maxWaiters: number;
   readonly allowExitOnIdle: boolean;
+  /** Whether queries may be sent to a connection behind others. */
+  readonly pipelined: boolean;
   /** Prepares a session that is new, or has been reset; when it rejects, the connection is closed. */
   readonly onConnect: ((connection: ServerConnection) => Promise<void>) | undefined;
 }
@@ -267,7 +269,7 @@ export class ConnectionPool implements RequestOwner {
   #run(entry: Entry, request: Request, need: Need): void {
     const connection = entry.connection!;
     if (this.#behaviour.allowExitOnIdle) connection.setKeepAlive(true);
-    if (request.last) entry.sealed = true;
+    if (this.#seals(request)) entry.sealed = true;
     if (need === OWN) {
       const watch = new SessionWatch();
       watch.observe(request);
@@ -278,11 +280,16 @@ export class ConnectionPool implements RequestOwner {
     connection.submit(request);
   }
 
+  /** Whether nothing is to come behind a request until it has settled. */
+  #seals(request: Request): boolean {
+    return request.last || !this.#behaviour.pipelined;
+  }
+
   /** A request that the pool gave to a connection has settled. Not for use from outside. */
   onSettled(request: Request): void {
     const entry = request.place as Entry;
     const connection = entry.connection!;
-    if (request.last) entry.sealed = false;
+    if (this.#seals(request)) entry.sealed = false;
     const blockOpen = !connection.closed && connection.session.transactionStatus !== IDLE;
     if (blockOpen) request.fail(leftOpen);
     if (entry.owned) return this.#takeBack(entry, this.#watches.get(request)!);

@@ -247,4 +247,26 @@ test("pipeline: false has a connection to itself", async () => {
   }, { max: 1 });
 });
 
+test("pipeline: false of a pool: each query waits for the first connection that comes free", async () => {
+  await withPool(async (pool) => {
+    const order: string[] = [];
+    const note = (name: string, work: Promise<unknown>) => work.then(() => order.push(name));
+    const open = await Promise.all([pool.acquire(), pool.acquire()]);
+    await Promise.all(open.map((conn) => conn.close()));
+    const works = [
+      note("slow", pool.query("select pg_sleep(0.5)")),
+      note("brief", pool.query("select pg_sleep(0.01)")),
+      note("batch", pool.batch([pool.sql`select 1`, pool.sql`select 2`])),
+      note("transaction", pool.transaction((tx) => tx.query("select 3"))),
+      note("query", pool.query("select 4")),
+    ];
+    assert.deepEqual(counts(pool), { total: 2, idle: 0, busy: 2, opening: 0, waiting: 3 });
+    await limit(Promise.all(works));
+    assert.deepEqual(order, ["brief", "batch", "transaction", "query", "slow"]);
+    await rejectionOf(pool.query("select 1/0"));
+    await rejectionOf(pool.batch([pool.sql`select 1`, pool.sql`select 1/0`]));
+    assert.deepEqual(counts(pool), { total: 2, idle: 2, busy: 0, opening: 0, waiting: 0 });
+  }, { max: 2, pipeline: false });
+});
+
 leavesNoSession();
