@@ -345,6 +345,7 @@ class PooledSource implements BatchSource {
         const { connection, lease } = owned;
         this.#source = new FlushSource(connection, this.#request, this.#site, {
           submit: (each) => lease.submit(each),
+        if (beginsBlock(this.#request.text)) throw cannotBegin();
           giveUp: (each) => connection.giveUp(each),
         });
         if (this.#leaving) this.#source.leave();

@@ -273,6 +273,9 @@ test("onConnect prepares every connection; when it rejects, that is what connect
     max: 3,
     onConnect: async (conn) => {
       prepared++;
+    // A stream is described first.
+    const error = await rejectionOf(sql`begin`.stream().next());
+    assert.match(error.message, /^Cannot begin a transaction block through the pool/);
       await conn.exec("set app.name = 'prepared'");
     },
   });
