@@ -8,7 +8,7 @@ import type { ServerConnection } from "../connection/server_connection.ts";
 import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
-import { fail, leftOpen } from "../pool/pool_errors.ts";
+import { fail, leftOpen, returned } from "../pool/pool_errors.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
@@ -191,7 +191,11 @@ class PooledConnection extends Connection {
       },
       attach: () => Promise.resolve(copies.watch(attachTo(connection, queue))),
       inBlock: () => connection.session.transactionStatus !== IDLE,
-    }, () => line.acquire());
+    }, async () => {
+      const lease = await line.acquire();
+      if (this.#returned) throw returned();
+      return lease;
+    });
     this.#copies = copies;
     this.#streams = streams;
     this.#owned = owned;

@@ -98,12 +98,29 @@ for (const [what, change] of CHANGES) {
       await change(conn);
       await conn.close();
       assert.equal(conn.closed, true);
-      assert.match((await rejectionOf(conn.query("select 1"))).message, /given back/);
+      const late = [conn.query("select 1"), conn.begin(), conn.transaction(() => 5)];
+      for (const work of late) {
+        assert.equal((await rejectionOf(work)).message, "Connection was given back to the pool");
+      }
       const after = await limit(sessionOf(pool), 10_000, "the next one");
       assert.deepEqual(after, before);
     }, { max: 1 });
   });
 }
+
+test("who waits for a transaction of a session that goes back learns so", async () => {
+  await withPool(async (pool) => {
+    const conn = await pool.acquire();
+    await conn.begin();
+    const waiting = [conn.begin(), conn.transaction(() => 5), conn.query("select 1")].map((work) =>
+      rejectionOf(work)
+    );
+    await conn.close();
+    for (const error of await limit(Promise.all(waiting))) {
+      assert.equal(error.message, "Connection was given back to the pool");
+    }
+  }, { max: 1 });
+});
 
 test("a session that goes back gives its open streams up: they reject, and the connection stays", async () => {
   await withPool(async (pool) => {
@@ -256,6 +273,9 @@ test("a lone BEGIN is refused before anything is sent, however it is dressed", a
       assert.match(error.message, /^Cannot begin a transaction block through the pool: use transaction\(\)/);
     }
     assert.equal(pool.stats().total, 0, "nothing was even connected");
+    // A stream is described first.
+    const error = await rejectionOf(sql`begin`.stream().next());
+    assert.match(error.message, /^Cannot begin a transaction block through the pool/);
     await pool.batch([sql`select 1`, sql`select 2`]);
   });
 });
@@ -273,9 +293,6 @@ test("onConnect prepares every connection; when it rejects, that is what connect
     max: 3,
     onConnect: async (conn) => {
       prepared++;
-    // A stream is described first.
-    const error = await rejectionOf(sql`begin`.stream().next());
-    assert.match(error.message, /^Cannot begin a transaction block through the pool/);
       await conn.exec("set app.name = 'prepared'");
     },
   });
