@@ -8,7 +8,7 @@ import type { ServerConnection } from "../connection/server_connection.ts";
 import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
-import { fail, leftOpen, returned } from "../pool/pool_errors.ts";
+import { fail, leftOpen, poolClosed, returned } from "../pool/pool_errors.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
@@ -86,6 +86,7 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
       open: (signal) => pool.openOutside(signal),
       owned: true,
       probeInterval,
+      closedError: poolClosed,
     });
   }
 

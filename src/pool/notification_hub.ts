@@ -41,6 +41,8 @@ export interface HubOptions {
   readonly probeInterval: number;
   /** Writes on a connection that is not the hub's own. Default: as everybody does. */
   readonly submit?: (request: Request) => void;
+  /** What those are told who come after {@linkcode NotificationHub.close}. Default: that the connection is closed. */
+  readonly closedError?: () => Error;
 }
 
 const FIRST_PAUSE = 50;
@@ -89,7 +91,7 @@ export class NotificationHub {
    * @throws what the first attempt to connect, or LISTEN, fails with
    */
   async listen(name: string, listener: Listener): Promise<void> {
-    if (this.#closing.signal.aborted) throw hubClosed();
+    if (this.#closing.signal.aborted) throw this.#closedError();
     let channel = this.#channels.get(name);
     if (channel === undefined) {
       channel = { listeners: new Set(), listening: Promise.resolve(), taken: false, refusal: undefined };
@@ -144,7 +146,7 @@ export class NotificationHub {
   /** Ends all listening. */
   close(): void {
     if (this.#closing.signal.aborted) return;
-    this.#closing.abort(hubClosed());
+    this.#closing.abort(this.#closedError());
     this.#wake?.();
     this.#end(undefined);
     this.#disconnect(undefined);
@@ -287,7 +289,7 @@ export class NotificationHub {
       if (this.#isWanted) await this.#pause(pause * (0.5 + Math.random() / 2));
       if (this.#isWanted) continue;
       this.#opening = undefined;
-      throw hubClosed();
+      throw this.#closedError();
     }
     // Only those who listened before have missed anything.
     for (const { name, listeners } of missed) {
@@ -297,6 +299,11 @@ export class NotificationHub {
         }
       }
     }
+  }
+
+  #closedError(): Error {
+    return this.#options.closedError?.() ??
+      new ConnectionError("Connection closed", { code: "CONNECTION_CLOSED" });
   }
 
   get #isWanted(): boolean {
@@ -361,10 +368,6 @@ function isInBlock({ session }: ServerConnection): boolean {
 
 function quote(channel: string): string {
   return `"${channel.replaceAll('"', '""')}"`;
-}
-
-function hubClosed(): ConnectionError {
-  return new ConnectionError("Connection closed", { code: "CONNECTION_CLOSED" });
 }
 
 function ignore(): void {}

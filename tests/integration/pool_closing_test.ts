@@ -25,6 +25,8 @@ async function closes(pool: Pool, timeout?: number, within = 2_000): Promise<voi
       pool.exec("select 1"),
       pool.acquire(),
       pool.transaction(() => 1),
+      pool.listen("closed", () => {}),
+      pool.listen("closed").next(),
     ]
   ) {
     const error = await rejectionOf(work, 1_000);
