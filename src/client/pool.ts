@@ -144,14 +144,17 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
   }
 
   /**
-   * Lets work finish, then closes every connection. Idempotent; never rejects. Work issued afterwards rejects.
+   * Lets work finish, then closes every connection. Idempotent. Work issued afterwards rejects.
    *
    * @param options.timeout milliseconds until unfinished work is given up and rejects; 0 gives it up at once. Of several
    * calls the shortest one counts. Default 5_000
+   * @throws {ConfigurationError} when the timeout is not a number from 0 on: nothing is closed then. It never rejects else
    */
-  close(options: { readonly timeout?: number } = {}): Promise<void> {
+  async close(options: { readonly timeout?: number } = {}): Promise<void> {
+    const timeout = options.timeout ?? 5_000;
+    checkNumber("timeout", timeout);
     this.#hub.close();
-    return this.#pool.close(options.timeout ?? 5_000);
+    await this.#pool.close(timeout);
   }
 
   /** Same as {@linkcode close}. */
@@ -256,9 +259,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
   checkWhole("max", max, 1);
   checkWhole("minIdle", minIdle, 0);
   const limits = { idleTimeout, maxLifetime, acquireTimeout, maxWaiters, listenProbeInterval };
-  for (const [name, value] of Object.entries(limits)) {
-    if (!(value >= 0)) throw new ConfigurationError(`Cannot use ${name} ${value}: wanted a number from 0 on`);
-  }
+  for (const [name, value] of Object.entries(limits)) checkNumber(name, value);
   const types = createTypes(overrides);
   const keepsStacks = losesStacks();
   const behaviour: PoolBehaviour = {
@@ -344,13 +345,13 @@ class PooledSource implements BatchSource {
   async next(): Promise<unknown[] | undefined> {
     try {
       if (this.#source === undefined) {
+        if (beginsBlock(this.#request.text)) throw cannotBegin();
         const owned = await this.#pool.acquire(this.#givingUp.signal);
         this.#owned = owned;
         throwIfFailed(this.#request, this.#site); // given up meanwhile
         const { connection, lease } = owned;
         this.#source = new FlushSource(connection, this.#request, this.#site, {
           submit: (each) => lease.submit(each),
-        if (beginsBlock(this.#request.text)) throw cannotBegin();
           giveUp: (each) => connection.giveUp(each),
         });
         if (this.#leaving) this.#source.leave();
@@ -398,6 +399,11 @@ class PooledSource implements BatchSource {
 function checkWhole(name: string, value: number, least: number): void {
   if (Number.isInteger(value) && value >= least) return;
   throw new ConfigurationError(`Cannot use ${name} ${value}: wanted a whole number from ${least} on`);
+}
+
+function checkNumber(name: string, value: number): void {
+  if (value >= 0) return;
+  throw new ConfigurationError(`Cannot use ${name} ${value}: wanted a number from 0 on`);
 }
 
 /** Without what is `undefined`, which stands for "as it is". */

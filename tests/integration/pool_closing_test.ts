@@ -3,8 +3,8 @@
 import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
-import { ConnectionError, createPool, type Pool, PoolError } from "../../mod.ts";
-import { counts, pidOf, terminate } from "../_support/pools.ts";
+import { ConfigurationError, ConnectionError, createPool, type Pool, PoolError } from "../../mod.ts";
+import { counts, pidOf, terminate, withPool } from "../_support/pools.ts";
 import { startProxy } from "../_support/proxy.ts";
 import { ask, leavesNoSession, limit, testTarget, testUrl, until } from "../_support/server.ts";
 import { rejectionOf, sleep } from "../_support/session.ts";
@@ -142,6 +142,20 @@ test("a later close() with less patience ends an earlier one", async () => {
   await limit(Promise.all([pool.close({ timeout: 0 }), patient]), 2_000);
   assert.ok(performance.now() - began < 1_000);
   assert.ok(await error instanceof ConnectionError);
+});
+
+test("close() with a timeout that is no number from 0 on rejects, and the pool works on", async () => {
+  await withPool(async (pool) => {
+    const listening = pool.listen("works_on");
+    await limit(listening.listening, 5_000, "LISTEN");
+    for (const timeout of [NaN, -1]) {
+      const error = await rejectionOf(pool.close({ timeout }));
+      assert.ok(error instanceof ConfigurationError);
+      assert.equal(error.message, `Cannot use timeout ${timeout}: wanted a number from 0 on`);
+    }
+    await pool.notify("works_on");
+    assert.equal((await limit(listening.next())).value?.type, "notify");
+  });
 });
 
 test("close() does not wait for who leaves the line", async () => {
