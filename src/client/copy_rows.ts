@@ -55,13 +55,13 @@ export async function copyRows(
   const target = typeof table === "string" ? quoteIdentifier(table) : quoteIdentifier(...table);
   const list = columnNames.map((name) => quoteIdentifier(name)).join(", ");
   const interruption = new Interruption();
+  const source = new RowSource(rows, columnNames, interruption);
   let operation: CopyOperation | undefined = undefined as CopyOperation | undefined;
   const onAbort = () => {
     void operation?.giveUp(signal!.reason);
     if (!operation?.ended) interruption.interrupt(signal!.reason);
   };
   signal?.addEventListener("abort", onAbort, { once: true });
-  const source = new RowSource(rows, columnNames, interruption);
   try {
     const columns = await interruption.wait(
       describeColumns(executor, `select ${list} from ${target}`, signal),
