@@ -91,11 +91,9 @@ test("a composite whose attribute has another type now is looked up again", asyn
       const read = async (text: string) =>
         (await limit(conn.query(`select row(${text}, 2)::${schema}.c as c`))).rows;
       for (let i = 0; i < 2; i++) assert.deepEqual(await read("1"), [{ c: { a: 1, b: 2 } }]);
-      const again = () => limit(conn.query(`select c from (select null::${schema}.c as c) s`));
-      await again();
       await ask(`alter type ${schema}.c alter attribute a type text`);
-      // Known to be binary by now.
       const query = () => limit(conn.query(`select row('abcd', 2)::${schema}.c as c`));
+      // The first execution comes as text, which does not say the types of attributes: what it gives is not looked at.
       await query().catch(() => {});
       assert.deepEqual((await query()).rows, [{ c: { a: "abcd", b: 2 } }]);
     });

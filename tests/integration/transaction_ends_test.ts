@@ -25,11 +25,14 @@ test("the handle of a transaction that outlives its session touches nobody", asy
     }
     const session = await limit(pool.acquire());
     let go = () => {};
+    let begun = () => {};
+    const inside = new Promise<void>((resolve) => begun = resolve);
     const paused = session.transaction(async (tx) => {
       await tx.query("select 1");
+      begun();
       await new Promise<void>((resolve) => go = resolve);
     });
-    await limit(session.query("select 1").catch(() => {}), 100).catch(() => {});
+    await limit(inside);
     await limit(session.close());
     await limit(pool.transaction(async (tx) => {
       await tx.query("select 1");
