@@ -162,8 +162,8 @@ export class CopyOperation {
   }
 }
 
-function isCancelled({ failure }: Request): boolean {
-  return failure !== null && (failure() as { readonly code?: unknown }).code === QUERY_CANCELED;
+function isCancelled({ serverError }: Request): boolean {
+  return serverError?.["C"] === QUERY_CANCELED;
 }
 
 const QUERY_CANCELED = "57014";
