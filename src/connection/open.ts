@@ -12,13 +12,8 @@ import type { TransportFactory } from "../transport/transport.ts";
 import { useUnfilled } from "../wire/own_buffer.ts";
 import { useUtf8Slice } from "../wire/utf8.ts";
 import { openLink, type Route, TlsFailure } from "./open_link.ts";
-import {
-  type ConnectOptions,
-  type ResolvedHost,
-  type ResolvedOptions,
-  resolveOptions,
-  type TargetSessionAttrs,
-} from "./options.ts";
+import { recallOptions } from "./option_memo.ts";
+import type { ConnectOptions, ResolvedHost, ResolvedOptions, TargetSessionAttrs } from "./options.ts";
 import { ServerConnection } from "./server_connection.ts";
 import { sessionMismatch } from "./session_attributes.ts";
 import { startTimer } from "./timer.ts";
@@ -35,7 +30,7 @@ export async function resolveTarget(
   target: string | URL | ConnectOptions | undefined,
   options: ConnectOptions | undefined,
 ): Promise<Target> {
-  const resolved = await resolveOptions(target, options);
+  const resolved = await recallOptions(target, options);
   const factory = await loadTransport(resolved);
   await loadTracing();
   return { options: resolved, factory };
