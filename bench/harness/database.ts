@@ -1,7 +1,13 @@
-/** The tables that scenarios read. */
+/** The tables that scenarios read, and the role that one of them connects as. */
+
+/** Who has to prove a password (SCRAM-SHA-256) at a server that asks the superuser for none. */
+export const SCRAM_USER = "pipegres_bench_scram";
+export const SCRAM_PASSWORD = "pencil and paper";
 
 /** Makes them; they are in a schema of their own. */
 export const CREATE_TABLES = `
+drop role if exists ${SCRAM_USER};
+create role ${SCRAM_USER} login password '${SCRAM_PASSWORD}';
 drop schema if exists pipegres_bench cascade;
 create schema pipegres_bench;
 create table pipegres_bench.mixed as
@@ -28,7 +34,7 @@ analyze pipegres_bench.arrays;
 `;
 
 /** Removes them. */
-export const DROP_TABLES = "drop schema if exists pipegres_bench cascade";
+export const DROP_TABLES = `drop schema if exists pipegres_bench cascade; drop role if exists ${SCRAM_USER}`;
 
 /** Settings of the embedded server, so that its disk and its housekeeping do not disturb. */
 export const SERVER_SETTINGS: Readonly<Record<string, string>> = {
