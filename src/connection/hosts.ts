@@ -55,12 +55,13 @@ function resolveHost(
   settings: Settings,
 ): ResolvedHost {
   if (address !== undefined) {
-    if (!/^(?:[0-9]+(?:\.[0-9]+){3}|[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?)$/.test(address)) {
+    const host = numericAddress(address);
+    if (host === undefined) {
       throw new ConfigurationError(
         `Cannot use ${settings.get("hostaddr")!.from}: wanted a numeric IPv4 or IPv6 address`,
       );
     }
-    return { host: address, port, name };
+    return { host, port, name };
   }
   const from = settings.get("host")?.from ?? "host";
   if (name.includes("\0")) throw new ConfigurationError(`Cannot use ${from}: it holds a NUL character`);
@@ -81,6 +82,28 @@ function resolveHost(
     );
   }
   return { host: name, port, name };
+}
+
+/** An address as `getaddrinfo` reads one that must be numeric, IPv4 in its usual form; `undefined` for anything else. */
+function numericAddress(text: string): string | undefined {
+  if (/^[0-9A-Fa-f.]*:[0-9A-Fa-f:.]*(?:%[\w.-]+)?$/.test(text)) return text;
+  if (!/^[0-9A-FXa-fx]+(?:\.[0-9A-FXa-fx]+){0,3}$/.test(text)) return undefined;
+  const numbers = text.split(".").map(parseUnsigned);
+  const last = numbers.pop()!;
+  const bytes: number[] = [];
+  for (const number of numbers) if (number < 256) bytes.push(number);
+  // The last number stands for all the bytes that are left: 127.1 is 127.0.0.1.
+  const left = 4 - bytes.length;
+  if (bytes.length < numbers.length || !(last < 256 ** left)) return undefined;
+  for (let i = left - 1; i >= 0; i--) bytes.push(Math.floor(last / 256 ** i) % 256);
+  return bytes.join(".");
+}
+
+/** As C writes numbers: decimal, octal behind 0, hexadecimal behind 0x; NaN for anything else. */
+function parseUnsigned(text: string): number {
+  if (/^0[Xx][0-9A-Fa-f]+$/.test(text)) return parseInt(text.slice(2), 16);
+  if (/^0[0-7]*$/.test(text)) return parseInt(text, 8);
+  return /^[1-9][0-9]*$/.test(text) ? Number(text) : NaN;
 }
 
 function parsePort(text: string, settings: Settings): number {

@@ -158,7 +158,6 @@ test("resolveOptions() expands hosts, addresses and ports", async () => {
   await refuses("host=h1,h2 port=1,2,3", /match 3 ports to 2 hosts/);
   await refuses("host=h1,h2 hostaddr=::1", /match 2 hosts to 1 addresses/);
   await refuses("hostaddr=example.com", /hostaddr in the connection string: wanted a numeric/);
-  await refuses("hostaddr=1.2.3", /wanted a numeric/);
   await refuses({ host: ["a,b"] }, /option "host": an element of the list holds a comma/);
   for (const port of ["0", "65536", "-1", "x", "5432x", "1e3", "5.4", "0x10"]) {
     await refuses({ port }, /option "port": wanted a number from 1 to 65535/);
