@@ -1,6 +1,6 @@
 /** Ours. What is not built yet is found by looking, so that it takes part from the day it is there. */
 
-import { type BoundSql, connect, type Result } from "../../mod.ts";
+import { type BoundSql, connect, type Result, sql } from "../../mod.ts";
 import * as pipegres from "../../mod.ts";
 import {
   type Capability,
@@ -48,7 +48,7 @@ const driver: Driver = {
   packages: [],
   notes: [
     "simple: exec(), on a pool query(text), which is prepared and pipelined; extended: query(text, values), which prepares on first use and caches; prepared: prepare()",
-    "batch: batch() of templates; transaction: transaction() with query(); insert: copyRows(); cursor: .stream().batches()",
+    "batch: batch() of unbound templates; transaction: transaction() with query(); insert: copyRows(); cursor: .stream().batches()",
     "result formats are learned per column, binary where that is cheaper",
   ],
   lacks: Object.fromEntries(
@@ -159,7 +159,7 @@ function grouping(client: Client): Partial<Session> {
     ...(typeof client.batch === "function" && {
       batch(text: string, list: readonly Values[]) {
         const parts = splitParameter(text);
-        return client.batch!(list.map((values) => client.sql(parts, ...values))).then((results) =>
+        return client.batch!(list.map((values) => sql(parts, ...values))).then((results) =>
           results.map(rowsOf)
         );
       },
