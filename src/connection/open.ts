@@ -54,7 +54,7 @@ export function openTarget(
 
 async function loadTransport(options: ResolvedOptions): Promise<TransportFactory> {
   const factory = options.transport ?? await selectTransport();
-  if (factory.utf8Slice !== undefined) useUtf8Slice(factory.utf8Slice);
+  if (factory.utf8Slice !== undefined) useUtf8Slice(factory.utf8Slice, factory.utf8LoopLimit);
   if (factory.unfilled !== undefined) useUnfilled(factory.unfilled);
   return factory;
 }

@@ -15,7 +15,7 @@ import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, TcpKeepalive, Transport, TransportFactory } from "./transport.ts";
 import { unfilledOf } from "./unfilled.ts";
-import { nativeUtf8Slice } from "./utf8_slice.ts";
+import { JAVASCRIPTCORE_LOOP_LIMIT, nativeUtf8Slice } from "./utf8_slice.ts";
 
 /** What is used of Bun's socket. */
 interface BunSocket {
@@ -60,6 +60,7 @@ export function createBunTransport(): TransportFactory {
     connect,
     lookup,
     utf8Slice: nativeUtf8Slice(Buffer.prototype),
+    utf8LoopLimit: JAVASCRIPTCORE_LOOP_LIMIT,
     unfilled: unfilledOf(Buffer),
     asyncStacks: false,
   };

@@ -12,7 +12,7 @@ import { lookup } from "./lookup.ts";
 import { lostError } from "./socket_error.ts";
 import type { ConnectTarget, Transport, TransportFactory } from "./transport.ts";
 import { unfilledOf } from "./unfilled.ts";
-import { nativeUtf8Slice } from "./utf8_slice.ts";
+import { JAVASCRIPTCORE_LOOP_LIMIT, nativeUtf8Slice } from "./utf8_slice.ts";
 
 /**
  * What all sockets read into: libuv fills it and calls back before it reads from any other socket, and received bytes are
@@ -26,14 +26,15 @@ const ADDRESS_ATTEMPT_TIMEOUT = 1_000;
 
 /** Makes the `node:net` transport. */
 export function createNodeTransport(): TransportFactory {
-  const global = globalThis as { readonly Bun?: unknown };
+  const onBun = (globalThis as { readonly Bun?: unknown }).Bun !== undefined;
   return {
     name: "node",
     connect,
     lookup,
     utf8Slice: nativeUtf8Slice(Buffer.prototype),
+    utf8LoopLimit: onBun ? JAVASCRIPTCORE_LOOP_LIMIT : undefined,
     unfilled: unfilledOf(Buffer),
-    asyncStacks: global.Bun === undefined, // JavaScriptCore does not follow thenables
+    asyncStacks: !onBun, // JavaScriptCore does not follow thenables
   };
 }
 

@@ -112,6 +112,8 @@ export interface TransportFactory {
   lookup?(host: string, port: number): readonly string[] | Promise<readonly string[]>;
   /** The runtime's quickest way to make a short string, where it has one. */
   readonly utf8Slice?: Utf8Slice | undefined;
+  /** The most bytes for which a loop over them beats `utf8Slice`; default 12. */
+  readonly utf8LoopLimit?: number | undefined;
   /** Memory that is not cleared, as a plain Uint8Array, where the runtime has some: all of it is written before use. */
   readonly unfilled?: ((size: number) => Uint8Array) | undefined;
   /** Whether an error made after awaiting a thenable shows the awaiting caller in its stack. */

@@ -3,6 +3,12 @@
 import type { Utf8Slice } from "./transport.ts";
 
 /**
+ * What a loop may take at most where the engine is JavaScriptCore: `String.fromCharCode` with more than one argument
+ * is a call there, and joining its strings costs more than the native maker (five to ten times at 8 bytes).
+ */
+export const JAVASCRIPTCORE_LOOP_LIMIT = 4;
+
+/**
  * @param prototype `Buffer.prototype`
  * @returns the quickest way to a string of more than about 12 bytes, or `undefined` where the runtime lacks it
  */

@@ -1,9 +1,9 @@
-/** Strings from UTF-8 bytes: the hot path of every text value. Figures: bench/micro/utf8. */
+/** Strings from UTF-8 bytes: the hot path of every text value. Figures: bench/micro/utf8_bench.ts. */
 
 type Utf8Slice = (bytes: Uint8Array, start: number, end: number) => string;
 
-// Below this a loop over ASCII bytes beats any call into the runtime.
-const SHORT = 12;
+/** Up to so many ASCII bytes a loop beats any call into the runtime. */
+let short: number = 12;
 
 const decoder: TextDecoder = new TextDecoder("utf-8", { ignoreBOM: true });
 const fromUnits = String.fromCharCode;
@@ -14,14 +14,19 @@ function decodeSubarray(bytes: Uint8Array, start: number, end: number): string {
   return decoder.decode(bytes.subarray(start, end));
 }
 
-/** Installs the runtime's quickest way to make a string, for the whole process. */
-export function useUtf8Slice(slice: Utf8Slice): void {
+/**
+ * Installs the runtime's quickest way to make a string, for the whole process.
+ *
+ * @param loopLimit the most bytes for which a loop is quicker still; default 12
+ */
+export function useUtf8Slice(slice: Utf8Slice, loopLimit: number = 12): void {
   longSlice = slice;
+  short = loopLimit;
 }
 
 /** The text of `bytes[start, end)`; malformed sequences become U+FFFD, a byte order mark is kept. */
 export function utf8Slice(bytes: Uint8Array, start: number, end: number): string {
-  if (end - start > SHORT) return longSlice(bytes, start, end);
+  if (end - start > short) return longSlice(bytes, start, end);
   let text = "";
   let i = start;
   for (; i + 4 <= end; i += 4) {

@@ -12,12 +12,14 @@ const standard = (bytes: Uint8Array, start: number, end: number): string =>
 
 /** Runs `check` with the runtime's own slice, where it has one, and with the standard one. */
 async function withEachSlice(check: (name: string) => void): Promise<void> {
-  const { name, utf8Slice: native } = await selectTransport();
+  const { name, utf8Slice: native, utf8LoopLimit } = await selectTransport();
   try {
     check("TextDecoder");
     if (native === undefined) return;
-    useUtf8Slice(native);
+    useUtf8Slice(native, utf8LoopLimit);
     check(name);
+    useUtf8Slice(native, 0);
+    check(`${name}, without a loop`);
   } finally {
     useUtf8Slice(standard);
   }
