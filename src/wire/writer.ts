@@ -7,6 +7,8 @@
 
 const SLAB_SIZE = 65_536;
 const MAX_MESSAGE = 0x7fff_ffff;
+/** Up to so many bytes a loop beats a call of the typed array's own methods. */
+const SHORT = 24;
 
 const encoder: TextEncoder = new TextEncoder();
 
@@ -123,9 +125,17 @@ export class Writer {
 
   /** Bytes as they are, copied now. */
   bytes(value: Uint8Array): void {
-    this.ensure(value.length);
+    const length = value.length;
+    this.ensure(length);
+    if (length <= SHORT) {
+      const bytes = this.#bytes;
+      let at = this.#end;
+      for (let i = 0; i < length; i++) bytes[at++] = value[i]!;
+      this.#end = at;
+      return;
+    }
     this.#bytes.set(value, this.#end);
-    this.#end += value.length;
+    this.#end += length;
   }
 
   /** UTF-8 without terminator; lone surrogates become U+FFFD. */
@@ -173,8 +183,11 @@ export class Writer {
   /** Leaves `size` zero bytes to be patched. */
   skip(size: number): void {
     this.ensure(size);
-    this.#bytes.fill(0, this.#end, this.#end + size);
-    this.#end += size;
+    const bytes = this.#bytes;
+    const end = this.#end + size;
+    if (size <= SHORT) { for (let at = this.#end; at < end; at++) bytes[at] = 0; }
+    else bytes.fill(0, this.#end, end);
+    this.#end = end;
   }
 }
 
