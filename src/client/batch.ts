@@ -1,9 +1,9 @@
 /** Several statements in one round trip. */
 
+import { startsCopy } from "../engine/begins_block.ts";
 import { copyRefused } from "../engine/failures.ts";
 import type { Request } from "../engine/request.ts";
 import { PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
-import { startsCopy } from "./begins_block.ts";
 import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { isWell, mend, runMended, withNames } from "./type_loader.ts";
@@ -43,7 +43,6 @@ export async function runAtomicBatch(
   // With the values as they were, whatever the caller has made of them meanwhile.
   const again = () =>
     once(statements.map(({ text }, i) => ({ text, values: requests[i]!.parameters.values })));
-  if (mayRepeat(executor, requests)) requests = await again();
   for (let i = 0; i < requests.length; i++) {
     const settled = requests[i]!;
     if (isWell(executor, settled)) continue;
@@ -53,18 +52,6 @@ export async function runAtomicBatch(
   if (requests.some(({ failure }) => failure !== null)) throw batchError(requests);
   return requests.map((request) => resultOf(request));
 }
-
-/**
- * Whether a batch failed only because the server had lost or outdated a prepared statement, and nothing of it stands:
- * outside a transaction block, with nothing before that cannot be rolled back.
- */
-function mayRepeat(executor: Executor, requests: readonly Request[]): boolean {
-  const culprit = requests.findIndex(({ lostStatement }) => lostStatement);
-  if (culprit < 0 || executor.inBlock?.()) return false;
-  return requests.slice(0, culprit).every(({ tag }) => ROLLED_BACK.test(tag));
-}
-
-const ROLLED_BACK = /^(?:SELECT|INSERT|UPDATE|DELETE|MERGE)\b/;
 
 /** Runs statements with a Sync each; resolves with what became of each. */
 export async function runSettledBatch(

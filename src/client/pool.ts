@@ -5,6 +5,7 @@ import { resolveTarget } from "../connection/open.ts";
 import type { ConnectOptions } from "../connection/options.ts";
 import { mergeOptions } from "../connection/settings.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
+import { beginsBlock } from "../engine/begins_block.ts";
 import { EXTENDED, type Request, SIMPLE } from "../engine/request.ts";
 import { ConfigurationError, PoolError } from "../errors.ts";
 import { NotificationHub } from "../pool/notification_hub.ts";
@@ -12,7 +13,6 @@ import { fail, leftOpen, poolClosed, returned } from "../pool/pool_errors.ts";
 import { ConnectionPool, type OwnedConnection, type PoolBehaviour, type PoolStats } from "../pool/pool.ts";
 import { IDLE } from "../wire/message_types.ts";
 import { losesStacks } from "../transport/select.ts";
-import { beginsBlock } from "./begins_block.ts";
 import { attachTo, Connection, createTypes } from "./connection.ts";
 import { type Attachment, chainObserver, type Executor, throwIfFailed } from "./executor.ts";
 import {

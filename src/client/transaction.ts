@@ -14,7 +14,7 @@ import {
   type Failure,
   NO_PARAMETERS,
   Request,
-  SYNC_EACH,
+  SIMPLE,
   SYNC_LATER,
   SYNC_SHARED,
 } from "../engine/request.ts";
@@ -171,14 +171,14 @@ export class TransactionExecutor implements Executor {
   }
 
   /**
-   * Runs a command of the transaction itself, with a Sync of its own; resolves with the settled request.
+   * Runs a command of the transaction itself, with a Sync of its own; resolves with the settled request. It is a simple
+   * query: no lost statement can keep a block from being closed.
    *
    * @param ended why it must not be sent any more; default: the transaction's own end
    */
   control(text: string, ended: Failure | undefined = this.#ended): Promise<Request> {
     return new Promise((resolve) => {
-      const request = new Request(EXTENDED, text, NO_PARAMETERS, this.types.objects, resolve);
-      request.sync = SYNC_EACH;
+      const request = new Request(SIMPLE, text, NO_PARAMETERS, this.types.objects, resolve);
       if (ended !== undefined) refuse(request, ended);
       else this.#route(request);
     });

@@ -41,6 +41,7 @@ import {
   SYNC_SHARED,
 } from "./request.ts";
 import { RequestWriter } from "./request_writer.ts";
+import { link, mayRepeat, Retries } from "./retries.ts";
 import type { Session } from "./session.ts";
 import { StatementCache } from "./statement_cache.ts";
 
@@ -75,6 +76,7 @@ export class Engine {
   readonly #events: EngineEvents;
   readonly #options: EngineOptions;
   readonly #pipeline: Pipeline = new Pipeline();
+  readonly #retries: Retries = new Retries();
   /** The request behind which nothing may be written until it has settled. */
   #gate: Request | null = null;
   /** How many reasons there are to write no request at all. */
@@ -112,7 +114,7 @@ export class Engine {
 
   /** Requests in flight and segments waiting. */
   get load(): number {
-    return this.#pipeline.inFlight + this.#pipeline.waiting;
+    return this.#pipeline.inFlight + this.#pipeline.waiting + this.#retries.count;
   }
 
   /** Whether the server has said that it ends the session. */
@@ -126,20 +128,21 @@ export class Engine {
     return this.#pipeline.inFlight > 0 && current !== phase.SUSPENDED && current !== phase.COPY_IN;
   }
 
-  /** Whether requests wait behind one whose end is up to the caller: a stream or a COPY. */
+  /** Whether requests wait for what is up to the caller: the end of a stream, of a COPY, of a transaction block. */
   get waitsForCaller(): boolean {
+    if (this.#retries.count > 0 && !this.#retriesFirst) return true;
     const gate = this.#gate;
-    return gate !== null && this.#pipeline.waiting > 0 && (gate.kind === STREAM || gate.copy !== null);
+    return gate !== null && this.#pipeline.waiting + this.#retries.count > 0 &&
+      (gate.kind === STREAM || gate.copy !== null);
   }
 
-  /** Fails the requests that wait, of which nothing was sent. */
-  refuseWaiting(failure: Failure): void {
-    for (const segment of this.#pipeline.takePending()) {
-      for (let request: Request | null = segment; request !== null; request = request.next) {
-        request.fail(failure);
-        request.settle();
-      }
+  /** Fails the requests that wait for that: nothing of them has been done. */
+  refuseWaiting(failure: (cause?: Error) => Error): void {
+    const gated = this.#gate !== null;
+    for (const { segment, lost } of this.#retries.takeAll()) {
+      failAll(segment, () => failure(new PostgresError(lost, segment.text)));
     }
+    if (gated) { for (const segment of this.#pipeline.takePending()) failAll(segment, () => failure()); }
   }
 
   /** Whether every request has settled. */
@@ -150,14 +153,16 @@ export class Engine {
   /** Adds a request, or the first of a batch linked by `next`, to the queue; writes it if nothing is before it. */
   submit(segment: Request): void {
     if (this.#ended !== null) return this.#refuse(segment, this.#ended);
-    if (this.#pipeline.waiting === 0 && this.#mayWrite(segment)) return this.#write(segment);
+    if (this.#pipeline.waiting === 0 && !this.#retriesFirst && this.#mayWrite(segment)) {
+      return this.#write(segment);
+    }
     takeSnapshots(segment);
     this.#pipeline.enqueue(segment);
   }
 
   /** Takes a request that has not been written out of the queue; false when it is too late. */
   withdraw(segment: Request): boolean {
-    return this.#pipeline.removePending(segment);
+    return this.#pipeline.removePending(segment) || this.#retries.remove(segment);
   }
 
   /** Whether the server is answering this request now, or one behind it in its batch, as far as can be known. */
@@ -172,7 +177,7 @@ export class Engine {
   /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
   joins(request: Request): boolean {
     return this.#writer.sharing && !this.#writer.mustHold(request) && this.#pipeline.waiting === 0 &&
-      this.#hasRoom;
+      !this.#retriesFirst && this.#hasRoom;
   }
 
   /** Writes no request until {@linkcode unblock} is called as often. */
@@ -249,7 +254,7 @@ export class Engine {
       this.#end(() => new ProtocolError(cause.message, { cause }));
       throw cause;
     }
-    if (this.#pipeline.waiting > 0) this.#pump();
+    if (this.#pipeline.waiting > 0 || this.#retries.count > 0) this.#pump();
   }
 
   /**
@@ -286,7 +291,21 @@ export class Engine {
       this.#bytesInFlight < this.#options.maxBytes;
   }
 
+  /** Whether what runs again goes before all that has not been written. */
+  get #retriesFirst(): boolean {
+    return this.#retries.count > 0 &&
+      (this.#retries.begun || this.session.transactionStatus === types.IDLE);
+  }
+
   #pump(): void {
+    while (this.#retriesFirst) {
+      // What is in flight may open a block.
+      if (!this.#retries.begun && this.#pipeline.inFlight > 0) return;
+      if (!this.#mayWrite(this.#retries.first!)) return;
+      const { segment, lost, vain } = this.#retries.take();
+      if (!vain) this.#write(segment);
+      else this.#unwrite(segment, segment, new PostgresError(lost, segment.text));
+    }
     for (;;) {
       const segment = this.#pipeline.firstPending;
       if (segment === undefined || !this.#mayWrite(segment)) return;
@@ -297,9 +316,6 @@ export class Engine {
 
   /** Writes a whole segment, up to where a description must come first; on an unfit value, nothing. */
   #write(segment: Request): void {
-    if (segment.retried && this.session.transactionStatus !== types.IDLE) {
-      return this.#unwrite(segment, segment, new PostgresError(segment.serverError ?? {}, segment.text));
-    }
     // The server could skip the description up to the shared Sync, and the queue would wait for it in vain.
     if (segment.sync !== SYNC_SHARED || this.#writer.mustHold(segment)) this.#writer.payOwedSync();
     const mark = this.#writer.mark();
@@ -686,12 +702,17 @@ export class Engine {
     if (before !== types.IDLE && status === types.IDLE) this.#events.onListenUndone();
     const single = this.#pipeline.takeSingle();
     if (single !== undefined) {
-      if (culprit !== null && this.#heal(single, before, status)) return;
+      if (culprit !== null && this.#heal([single], culprit, before, status)) return;
+      if (this.#retries.count > 0) this.#retries.overtake();
       return this.#settle(single);
     }
     const segment = this.#pipeline.takeSegment();
     if (segment === undefined) failUnexpected("Z", undefined, false);
-    if (culprit !== null) failSegment(segment, culprit, status);
+    if (culprit !== null) {
+      if (this.#heal(segment, culprit, before, status)) return;
+      failSegment(segment, culprit, status);
+    }
+    if (this.#retries.count > 0) this.#retries.overtake();
     for (const request of segment) this.#settle(request);
   }
 
@@ -711,19 +732,20 @@ export class Engine {
     request.settle();
   }
 
-  /** Prepares again and executes once more what lost its statement, outside a transaction block only. */
-  #heal(request: Request, before: number, after: number): boolean {
-    if (!request.lostStatement || request.retried || request.aborted) return false;
-    if (before !== types.IDLE || after !== types.IDLE) return false;
-    this.#bytesInFlight -= request.size;
-    if (this.#gate === request) this.#gate = null;
-    const lost = request.serverError;
-    request.reset();
-    request.retried = true;
-    request.serverError = lost;
-    // What was written behind it may open a block: it is looked at when all that is answered.
-    request.alone = true;
-    this.#pipeline.enqueueFirst(request);
+  /** Prepares again and executes once more what lost a statement, outside a transaction block only. */
+  #heal(segment: Request[], culprit: Request, before: number, after: number): boolean {
+    if (before !== types.IDLE || after !== types.IDLE || !mayRepeat(segment, culprit)) return false;
+    const lost = culprit.serverError!;
+    for (const request of segment) {
+      this.#bytesInFlight -= request.size;
+      if (this.#gate === request) this.#gate = null;
+      this.#writer.forgetUnprepared(request);
+      request.reset();
+      request.retried = true;
+    }
+    link(segment);
+    takeSnapshots(segment[0]!);
+    this.#retries.add({ segment: segment[0]!, lost });
     return true;
   }
 
@@ -731,10 +753,7 @@ export class Engine {
 
   #refuse(segment: Request, failure: Failure): void {
     if (segment.owner !== null && segment.owner.reroute(segment)) return;
-    for (let request: Request | null = segment; request !== null; request = request.next) {
-      request.fail(failure);
-      request.settle();
-    }
+    failAll(segment, failure);
   }
 
   #end(failure: (sent: boolean | "unknown") => Error): void {
@@ -746,9 +765,18 @@ export class Engine {
     const inFlight = this.#pipeline.takeInFlight();
     const failed = inFlight.filter((request, i) => i < taken || !goesElsewhere(request));
     failed.forEach((request, i) => request.fail(() => failure(i < taken ? "unknown" : false)));
-    const pending = this.#pipeline.takePending();
+    const retries = this.#retries.takeAll().map(({ segment }) => segment);
+    const pending = [...retries, ...this.#pipeline.takePending()];
     for (const request of failed) request.settle();
     for (const segment of pending) this.#refuse(segment, this.#ended);
+  }
+}
+
+/** Fails a segment of which nothing is with the server. */
+function failAll(segment: Request, failure: Failure): void {
+  for (let request: Request | null = segment; request !== null; request = request.next) {
+    request.fail(failure);
+    request.settle();
   }
 }
 

@@ -129,13 +129,6 @@ export class Pipeline {
     this.#pending.push(segment);
   }
 
-  /** A segment that was written before goes before all that wait, but behind others of its kind. */
-  enqueueFirst(segment: Request): void {
-    let at = this.#pendingHead;
-    while (this.#pending[at]?.retried) at++;
-    this.#pending.splice(at, 0, segment);
-  }
-
   /** The segment that waits longest, or `undefined`. */
   get firstPending(): Request | undefined {
     return this.#pending[this.#pendingHead];

@@ -220,9 +220,18 @@ export class Request {
       this.plan =
       this.failure =
       this.serverError =
+      this.fields =
+      this.decoder =
+      this.notices =
         null;
-    this.segmentEnd = this.lostStatement = this.parses = false;
+    this.segmentEnd =
+      this.lostStatement =
+      this.parses =
+      this.retried =
+        false;
     this.size = 0;
+    this.rows = [];
+    this.tag = "";
   }
 
   /** Notes a failure unless there is one already. */

@@ -177,7 +177,8 @@ export class RequestWriter {
 
   /** The statement to execute: a described one, or one whose Parse this request is to write. */
   #statementFor(request: Request): Statement {
-    if (request.statement !== null && request.statement.described) return request.statement;
+    const prepared = request.statement;
+    if (prepared !== null && prepared.described && !prepared.lost) return prepared;
     const cache = this.#statements;
     let statement: Statement;
     if (request.named) statement = new Statement("", cache.newName());
@@ -187,7 +188,12 @@ export class RequestWriter {
     } else {
       const declared = request.parameters.declaredTypes;
       const key = declared.length === 0 ? request.text : `${request.text}\0${declared.join()}`;
-      const known = cache.get(key);
+      let known = cache.get(key);
+      // What was lost was mostly lost with others.
+      if (known?.described && request.retried) {
+        this.#lose(known);
+        known = undefined;
+      }
       if (known === undefined) {
         statement = new Statement(key, cache.newName());
         const evicted = cache.add(statement);
@@ -264,7 +270,12 @@ export class RequestWriter {
     if (!isStale) return;
     if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
     request.lostStatement = true;
-    this.#statements.forget(request.statement!);
-    if (request.statement!.name !== "") this.#closeLater.push(request.statement!.name);
+    this.#lose(request.statement!);
+  }
+
+  #lose(statement: Statement): void {
+    this.#statements.forget(statement);
+    if (!statement.lost && statement.name !== "") this.#closeLater.push(statement.name);
+    statement.lost = true;
   }
 }

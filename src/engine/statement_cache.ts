@@ -28,6 +28,8 @@ export class Statement {
   readonly name: string;
   /** Whether its description has come. */
   described: boolean = false;
+  /** Whether the server has lost or outdated it. */
+  lost: boolean = false;
   parameterTypes: readonly number[] | null = null;
   /** Fields as described, `null` when no rows are returned. */
   fields: readonly Field[] | null = null;

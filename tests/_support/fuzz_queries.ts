@@ -43,14 +43,15 @@ export function isLost(error: unknown): boolean {
 /** Waits for a failure of this name or SQLSTATE whose message holds `part`. */
 export async function fails(promise: PromiseLike<unknown>, wanted: string, part: string): Promise<void> {
   const error = await promise.then(() => undefined, (reason: Failure) => reason);
-  if (isLost(error)) return;
+  if (isLost(error)) throw error;
   assert.ok(error !== undefined, `should fail with ${wanted}`);
   assert.ok([error.code, error.name].includes(wanted) && error.message.includes(part), `${wanted}: ${error}`);
 }
 
 /** Whether an error only says that the block has failed before. */
 export function isInFailedBlock(error: unknown): boolean {
-  return (error as Failure).code === "25P02";
+  const { code, cause } = error as Failure;
+  return code === "25P02" || (cause !== undefined && isInFailedBlock(cause));
 }
 
 /** Like Promise.all, but waits for all. A failed block must have a lost statement as its reason. */

@@ -6,7 +6,7 @@ import { DESCRIBE } from "../../src/engine/request.ts";
 import * as backend from "../_support/backend_writer.ts";
 import type { FrontendMessage } from "../_support/frontend_reader.ts";
 import { assertSettled, createParameters, failureOf, Harness } from "./harness.ts";
-import { described, executed, failed, firstUse } from "./transcripts.ts";
+import { described, executed, failed, firstUse, simpleAnswer } from "./transcripts.ts";
 
 /** Names of statements in messages of one type. */
 function names(messages: readonly FrontendMessage[], type: "Parse" | "Bind" | "Close"): string[] {
@@ -228,16 +228,160 @@ test("several requests that lost their statements run again in their order", () 
   assert.deepEqual(harness.order.slice(3), ["a", "b", "c", "d"]);
 });
 
-test("a request that lost its statement does not run inside a block that was opened behind it", () => {
+test("a request that lost its statement runs behind a block that was opened behind it, and holds nobody up", () => {
   const harness = new Harness();
-  prepare(harness, "insert");
+  for (const text of ["insert", "inside"]) prepare(harness, text);
   const insert = harness.extended("insert");
   const begin = harness.simple("begin");
   harness.output();
+  harness.receive(failed("26000", "lost"));
+  const inside = harness.extended("inside");
+  assert.equal(harness.sent(), "", "what is in flight may open a block, or not");
+  harness.receive(backend.commandComplete("BEGIN"), backend.readyForQuery("T"));
+  assert.equal(harness.sent(), "Bind Execute Sync", "the block goes on");
+  harness.receive(executed(), backend.readyForQuery("T"));
+  assert.ok(harness.engine.waitsForCaller);
+  const commit = harness.simple("commit");
+  assert.equal(harness.sent(), "Query");
+  const after = harness.simple("after");
+  harness.output();
+  harness.receive(backend.commandComplete("COMMIT"), backend.readyForQuery());
+  const later = harness.simple("later");
+  assert.equal(harness.sent(), "", "what is in flight may open a block again");
+  assert.ok(!harness.engine.waitsForCaller);
+  harness.receive(simpleAnswer("1"));
+  assert.equal(harness.sent(), "Close Parse Describe Bind Execute Sync Query");
+  harness.receive(backend.closeComplete, firstUse([]), simpleAnswer("2"));
+  assertSettled([insert, begin, inside, commit, after, later]);
+  assert.deepEqual(harness.order.slice(2), ["begin", "inside", "commit", "after", "insert", "later"]);
+  assert.equal(failureOf(insert), undefined);
+  assert.ok(harness.engine.idle);
+});
+
+test("a request that would run again behind a block for too long is refused, with the reason", () => {
+  const harness = new Harness();
+  prepare(harness, "q");
+  const lost = harness.extended("q");
+  const begin = harness.simple("begin");
+  harness.output();
   harness.receive(failed("26000", "lost"), backend.commandComplete("BEGIN"), backend.readyForQuery("T"));
-  assert.equal(harness.sent(), "", "in the block of somebody else it could be rolled back unseen");
-  assertSettled([insert, begin]);
-  assert.equal(failureOf(insert), "PostgresError: lost");
+  assert.ok(harness.engine.waitsForCaller && !harness.engine.awaitsServer);
+  const other = harness.simple("other");
+  harness.engine.refuseWaiting((cause) => new Error("refused", { cause }));
+  assertSettled([lost, begin]);
+  const failure = lost.request.failure!();
+  assert.equal(failure.message, "refused");
+  assert.equal((failure.cause as Error).message, "lost");
+  assert.equal(other.settled, 0, "what goes into the block is none of its business");
+});
+
+test("a request that is to run again can be withdrawn, and ends with the connection as one that was not sent", () => {
+  for (const ends of [false, true]) {
+    const harness = new Harness();
+    for (const text of ["a", "b"]) prepare(harness, text);
+    const outcomes = ["a", "b"].map((text) => harness.extended(text));
+    const begin = harness.simple("begin");
+    harness.output();
+    harness.receive(failed("26000", "lost"), failed("26000", "lost"));
+    harness.receive(backend.commandComplete("BEGIN"), backend.readyForQuery("T"));
+    if (ends) {
+      harness.engine.abandon((sent) => new Error(`sent: ${sent}`));
+      assertSettled([begin, ...outcomes]);
+      assert.deepEqual(outcomes.map(failureOf), ["Error: sent: false", "Error: sent: false"]);
+    } else {
+      for (const { request } of outcomes) assert.ok(harness.engine.withdraw(request));
+      assert.ok(harness.engine.idle);
+      assert.ok(!harness.engine.waitsForCaller);
+    }
+  }
+});
+
+test("a block whose every statement was lost runs again as it was; a BEGIN that came too late does not", () => {
+  for (const overtaken of [false, true]) {
+    const harness = new Harness();
+    for (const text of ["begin", "a", "b", "commit"]) prepare(harness, text);
+    const outcomes = ["begin", "a", "commit"].map((text) => harness.extended(text));
+    const b = overtaken ? harness.extended("b") : undefined;
+    harness.output();
+    harness.receive(failed("26000", "lost"), failed("26000", "lost"), failed("26000", "lost"));
+    if (overtaken) harness.receive(executed(), backend.readyForQuery());
+    const parsed = harness.output().flatMap((message) => message.type === "Parse" ? [message.text] : []);
+    assert.deepEqual(parsed, overtaken ? ["a", "commit"] : ["begin", "a", "commit"]);
+    harness.receive(backend.closeComplete, backend.closeComplete, backend.closeComplete);
+    if (!overtaken) {
+      harness.receive(described([]), backend.bindComplete, backend.commandComplete("BEGIN"));
+      harness.receive(backend.readyForQuery("T"));
+    }
+    harness.receive(described([]), executed(), backend.readyForQuery(overtaken ? "I" : "T"), firstUse([]));
+    assertSettled(b === undefined ? outcomes : [...outcomes, b]);
+    assert.deepEqual(outcomes.map(failureOf), [
+      overtaken ? "PostgresError: lost" : undefined,
+      undefined,
+      undefined,
+    ]);
+  }
+});
+
+test("a batch that lost a statement runs again as a whole, in its place, where nothing of it stands", () => {
+  const rollable = ["SELECT 1", "INSERT 0 1", "UPDATE 1", "DELETE 0", "MERGE 1"];
+  for (const tag of [...rollable, "COMMIT", "CALL", ""]) {
+    const harness = new Harness();
+    for (const text of ["a", "b"]) prepare(harness, text);
+    const batch = harness.batch({ text: "a" }, { text: "b" }, { text: "first use" });
+    const waiting = harness.submit({ text: "waiting", set: { alone: true } });
+    harness.output();
+    harness.receive(backend.bindComplete);
+    harness.receive(tag === "" ? backend.emptyQueryResponse : backend.commandComplete(tag));
+    harness.receive(failed("0A000", "lost"));
+    if (!rollable.includes(tag)) {
+      assertSettled(batch);
+      assert.equal(failureOf(batch[1]!), "PostgresError: lost", tag);
+      continue;
+    }
+    const first = "Parse Describe Bind Execute";
+    assert.equal(harness.sent(), `Close Close ${first} ${first} ${first} Sync`);
+    harness.receive(backend.closeComplete, backend.closeComplete);
+    harness.receive(described([]), executed(), described([]), executed(), firstUse([]));
+    assertSettled(batch);
+    assert.deepEqual(batch.map(failureOf), [undefined, undefined, undefined]);
+    harness.output();
+    harness.receive(firstUse([]));
+    assertSettled([waiting]);
+  }
+});
+
+test("a batch that lost a statement twice, inside a block or after it was given up is not repeated", () => {
+  for (const how of ["twice", "inside", "given up"]) {
+    const harness = new Harness();
+    for (const text of ["a", "b"]) prepare(harness, text);
+    if (how === "inside") {
+      harness.simple("begin");
+      harness.receive(backend.commandComplete("BEGIN"), backend.readyForQuery("T"));
+    }
+    const batch = harness.batch({ text: "a" }, { text: "b" });
+    harness.output();
+    if (how === "given up") {
+      for (const { request } of batch) {
+        request.aborted = true;
+        request.fail(() => new Error("given up"));
+      }
+    }
+    harness.receive(executed(), failed("26000", "lost", how === "inside" ? "E" : "I"));
+    if (how === "twice") {
+      harness.output();
+      harness.receive(backend.closeComplete, backend.closeComplete, described([]), executed(), described([]));
+      harness.receive(failed("26000", "lost again"));
+    }
+    assertSettled(batch);
+    const wanted = {
+      twice: "PostgresError: lost again",
+      inside: "PostgresError: lost",
+      "given up": "Error: given up",
+    };
+    assert.equal(failureOf(batch[1]!), wanted[how as keyof typeof wanted]);
+    assert.equal(harness.sent(), "");
+    assert.ok(harness.engine.idle);
+  }
 });
 
 for (const tag of ["DISCARD ALL", "DEALLOCATE ALL"]) {

@@ -197,7 +197,7 @@ test("one Sync stands behind each query, a batch, and a transaction's turn", asy
       await typesOf(() =>
         conn.transaction((tx) => Promise.all([1, 2, 3].map((i) => tx.sql`select ${i}::int8`)))
       ),
-      "BEBEBEBES" + "BES",
+      "BEBEBEBES" + "Query",
     );
   });
 });

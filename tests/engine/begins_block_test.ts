@@ -2,7 +2,7 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { beginsBlock } from "../../src/client/begins_block.ts";
+import { beginsBlock } from "../../src/engine/begins_block.ts";
 
 const BEGINNINGS = [
   "begin",
