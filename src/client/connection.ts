@@ -35,14 +35,14 @@ export type TransactionStatus = "idle" | "transaction" | "failed";
 export class Connection extends Transactional<TransactionOptions> implements AsyncDisposable {
   readonly #connection: ServerConnection;
   readonly #executor: Executor;
-  readonly #acquire: () => Promise<Lease>;
+  readonly #acquire: (signal: AbortSignal | undefined) => Promise<Lease>;
   #hub: NotificationHub | undefined = undefined;
 
   /** Not for use from outside: see {@linkcode connect}. */
   constructor(
     connection: ServerConnection,
     executor: Executor,
-    acquire: () => Promise<Lease> = () => connection.acquire(),
+    acquire: (signal: AbortSignal | undefined) => Promise<Lease> = (signal) => connection.acquire(signal),
   ) {
     super(executor);
     this.#connection = connection;
@@ -54,11 +54,14 @@ export class Connection extends Transactional<TransactionOptions> implements Asy
    * Opens a transaction. Until it has ended, queries that are not its own wait.
    *
    * The server learns of it with its first query: a transaction without any costs nothing.
+   *
+   * @throws {TimeoutError} when another transaction of this connection takes too long
+   * @throws the reason of `options.signal`
    */
   override async begin(options: TransactionOptions = {}): Promise<Transaction> {
     const begin = beginText(options);
-    const lease = await this.#acquire();
-    return new Transaction(new TransactionExecutor(this.#connection, lease, begin, this.#executor));
+    const lease = await this.#acquire(options.signal);
+    return Transaction.open(new TransactionExecutor(this.#connection, lease, begin, this.#executor), options);
   }
 
   /**

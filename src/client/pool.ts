@@ -62,11 +62,8 @@ export interface PoolOptions extends ConnectOptions {
   readonly onConnect?: ((connection: Connection) => void | Promise<void>) | undefined;
 }
 
-/** How a pool's transaction runs, and what ends the wait for its connection. */
-export interface PoolTransactionOptions extends TransactionOptions {
-  /** Ends the wait for a connection. */
-  readonly signal?: AbortSignal | undefined;
-}
+/** How a pool's transaction runs. */
+export type PoolTransactionOptions = TransactionOptions;
 
 /**
  * Connections that are shared. Queries go to an idle connection, or a new one, or are pipelined on the least loaded
@@ -98,7 +95,7 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
   override async begin(options: PoolTransactionOptions = {}): Promise<Transaction> {
     const begin = beginText(options);
     const { connection, lease } = await this.#pool.acquire(options.signal);
-    return new Transaction(new TransactionExecutor(connection, lease, begin, this.#executor));
+    return Transaction.open(new TransactionExecutor(connection, lease, begin, this.#executor), options);
   }
 
   /**
@@ -195,8 +192,8 @@ class PooledConnection extends Connection {
       },
       attach: () => Promise.resolve(copies.watch(attachTo(connection, queue))),
       inBlock: () => connection.session.transactionStatus !== IDLE,
-    }, async () => {
-      const lease = await line.acquire();
+    }, async (signal) => {
+      const lease = await line.acquire(signal);
       if (this.#returned) throw returned();
       return lease;
     });

@@ -34,6 +34,11 @@ export interface TransactionOptions {
   readonly readOnly?: boolean | undefined;
   /** For serializable read-only transactions: waits for a snapshot that cannot fail. Default `false`. */
   readonly deferrable?: boolean | undefined;
+  /**
+   * Ends the wait for the transaction's turn. Later it rolls the transaction back: its queries are cancelled and reject
+   * with the signal's reason, as does all that is asked of it afterwards. A COMMIT that was sent stands.
+   */
+  readonly signal?: AbortSignal | undefined;
 }
 
 const ISOLATION_LEVELS = ["read uncommitted", "read committed", "repeatable read", "serializable"];
@@ -66,6 +71,8 @@ export class TransactionExecutor implements Executor {
   readonly #lease: Lease;
   readonly #beginText: string;
   #begin: Request | undefined = undefined;
+  /** Segments that have not settled, where somebody may want them to be given up. */
+  #open: Set<Request> | undefined = undefined;
   /** Segments that wait for the answer to BEGIN. */
   #waiting: Request[] = [];
   /** Whether BEGIN failed: whatever is sent would run outside a block. */
@@ -107,7 +114,43 @@ export class TransactionExecutor implements Executor {
       chainObserver(each, this.#onSettled);
     }
     if (mayShare(request)) request.sync = SYNC_SHARED;
+    if (this.#open !== undefined) this.#keep(request);
     this.#route(request);
+  }
+
+  /** From now on everything can be given up. */
+  keepOpen(): void {
+    this.#open = new Set();
+  }
+
+  #keep(segment: Request): void {
+    let last = segment;
+    while (last.next !== null) last = last.next;
+    this.#open!.add(segment);
+    chainObserver(last, () => this.#open!.delete(segment));
+  }
+
+  /** Gives up everything that has not settled, for a reason. Nothing of it may be needed: the block is rolled back. */
+  giveUpAll(failure: Failure): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const segment of waiting) refuse(segment, failure);
+    const begin = this.#begin;
+    // A BEGIN that was not written leaves the queue with what is behind it; else the server says nothing before both.
+    if (begin !== undefined && !begin.settled && begin.next !== null) {
+      this.#giveUp(begin, begin.phase === phase.QUEUED ? begin : begin.next, failure);
+    }
+    for (const segment of this.#open ?? []) if (!segment.settled) this.#giveUp(segment, segment, failure);
+  }
+
+  /** Gives up a segment from one of its requests on. */
+  #giveUp(segment: Request, from: Request, failure: Failure): void {
+    for (let each: Request | null = from; each !== null; each = each.next) {
+      each.aborted = true;
+      each.fail(failure);
+    }
+    this.#connection.giveUp(segment);
+    if (segment.settled) refuse(segment, failure);
   }
 
   readonly #onSettled = (request: Request): void => {
@@ -244,6 +287,7 @@ function mayShare(request: Request): boolean {
 
 function refuse(request: Request, failure: Failure): void {
   for (let each: Request | null = request; each !== null; each = each.next) {
+    if (each.settled) continue;
     each.fail(failure);
     each.settle();
   }
@@ -275,6 +319,7 @@ export function isRetryable(error: unknown): boolean {
 /** Keeps a second error with the first, which wins. */
 export function attachRollbackError(error: unknown, rollbackError: unknown): void {
   if (typeof error !== "object" || error === null || !Object.isExtensible(error)) return;
+  if (error === rollbackError) return;
   Object.defineProperty(error, "rollbackError", { value: rollbackError, configurable: true, writable: true });
 }
 

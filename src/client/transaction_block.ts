@@ -20,6 +20,7 @@ import {
   isRetryable,
   releaseRefused,
   type TransactionExecutor,
+  type TransactionOptions,
 } from "./transaction.ts";
 
 /** A transaction, or a part of one behind a savepoint. After a loss of its connection every call rejects. */
@@ -30,6 +31,12 @@ export class Transaction extends Queryable implements AsyncDisposable {
   #state: "open" | "ended" = "open";
   /** Whether a nested transaction is open. */
   #nested: boolean = false;
+  /** What ends it, if anything. */
+  #signal: AbortSignal | undefined = undefined;
+  /** Rejects with the signal's reason once that has ended the transaction, and it is rolled back. */
+  #aborted: Promise<never> | undefined = undefined;
+  /** Tells whoever runs a function in it. */
+  #tellAborted: ((aborted: Promise<never>) => void) | undefined = undefined;
 
   /** Not for use from outside: see {@linkcode Connection.begin}. */
   constructor(executor: TransactionExecutor, savepoint?: SavepointExecutor) {
@@ -37,6 +44,38 @@ export class Transaction extends Queryable implements AsyncDisposable {
     this.#executor = executor;
     this.#savepoint = savepoint;
   }
+
+  /**
+   * A transaction whose turn has come.
+   *
+   * @throws the signal's reason
+   */
+  static open(executor: TransactionExecutor, { signal }: TransactionOptions): Transaction {
+    const transaction = new Transaction(executor);
+    if (signal?.aborted) {
+      executor.release();
+      throw signal.reason;
+    }
+    if (signal !== undefined) {
+      executor.keepOpen();
+      transaction.#signal = signal;
+      signal.addEventListener("abort", transaction.#onAbort, { once: true });
+    }
+    return transaction;
+  }
+
+  readonly #onAbort = (): void => {
+    const { reason } = this.#signal!;
+    this.#executor.giveUpAll(() => reason as Error);
+    const done = this.#rollBack();
+    this.#executor.end(() => reason as Error);
+    this.#aborted = done.catch((error) => attachRollbackError(reason, error)).then(() => {
+      throw reason;
+    });
+    // Whoever awaits something of the transaction learns of it there.
+    this.#aborted.catch(() => {});
+    this.#tellAborted?.(this.#aborted);
+  };
 
   /**
    * Runs a function in a nested transaction: SAVEPOINT before, RELEASE behind; when it rejects, ROLLBACK TO SAVEPOINT,
@@ -71,6 +110,7 @@ export class Transaction extends Queryable implements AsyncDisposable {
   /**
    * Commits; of a nested transaction, releases its savepoint.
    *
+   * @throws the reason of the transaction's signal, when that has rolled it back
    * @throws {PipegresError} when a nested transaction of this one is open
    * @throws {PostgresError} when the server refuses (`40001`, `23505` of a deferred constraint, …)
    * @throws {PipegresError} when the server rolled back instead, since a query had failed; that error is the cause
@@ -101,7 +141,12 @@ export class Transaction extends Queryable implements AsyncDisposable {
 
   /** Rolls back; of a nested transaction, to its savepoint. Does nothing when the transaction has ended. */
   async rollback(): Promise<void> {
+    if (this.#aborted !== undefined) return await this.#aborted.catch(() => {});
     if (this.#state === "ended") return;
+    await this.#rollBack();
+  }
+
+  async #rollBack(): Promise<void> {
     this.#leaveCopies();
     if (this.#savepoint !== undefined) {
       const undone = this.#savepoint.rollBack();
@@ -162,11 +207,13 @@ export class Transaction extends Queryable implements AsyncDisposable {
 
   #end(how: string): void {
     this.#state = "ended";
+    this.#signal?.removeEventListener("abort", this.#onAbort);
     const failure = () => new PipegresError(`Transaction has ended: it was ${how}`);
     (this.#savepoint ?? this.#executor).end(failure);
   }
 
   #assertOpen(): void {
+    if (this.#aborted !== undefined) throw this.#signal!.reason;
     if (this.#state === "ended") throw new PipegresError("Transaction has ended");
   }
 
@@ -179,6 +226,13 @@ export class Transaction extends Queryable implements AsyncDisposable {
     }
   }
 
+  /** What a function gives, unless the signal ends the transaction before. */
+  #untilAborted<R>(result: R | PromiseLike<R>): R | PromiseLike<R> {
+    if (this.#signal === undefined) return result;
+    const aborted = new Promise<never>((resolve) => this.#tellAborted = resolve);
+    return Promise.race([result, this.#aborted ?? aborted]);
+  }
+
   /** Runs a function in a transaction that `begin` opens, again when the server says that this may help. */
   static async run<R>(
     begin: () => Promise<Transaction>,
@@ -188,11 +242,13 @@ export class Transaction extends Queryable implements AsyncDisposable {
     for (let attempt = 0;; attempt++) {
       const transaction = await begin();
       try {
-        const result = await fn(transaction);
+        const result = await transaction.#untilAborted(fn(transaction));
+        await transaction.#aborted;
         if (transaction.#state === "open") await transaction.commit();
         return result;
       } catch (error) {
         await transaction.#abandon(error);
+        if (transaction.#aborted !== undefined) throw transaction.#signal!.reason;
         if (attempt >= retry || !isRetryable(error)) throw error;
       }
     }

@@ -62,13 +62,32 @@ export class LeaseLine {
   /**
    * Waits until the connection can be owned. On a lost connection it is granted: the lease's requests reject.
    *
+   * @param signal ends the wait
    * @throws {TimeoutError} when the connection is owned by somebody else for too long
+   * @throws the signal's reason
    */
-  acquire(): Promise<Lease> {
-    return new Promise((resolve, refuse) => {
-      const grant = () => resolve(this.#grant());
-      if (this.#owner === undefined && this.#waiters.length === 0) grant();
-      else this.#wait({ grant, refuse, since: performance.now() });
+  acquire(signal?: AbortSignal): Promise<Lease> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      if (this.#owner === undefined && this.#waiters.length === 0) return resolve(this.#grant());
+      const onAbort = () => {
+        this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
+        reject(signal!.reason);
+      };
+      const stop = () => signal?.removeEventListener("abort", onAbort);
+      const waiter: Waiter = {
+        since: performance.now(),
+        grant: () => {
+          stop();
+          resolve(this.#grant());
+        },
+        refuse: (error) => {
+          stop();
+          reject(error);
+        },
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#wait(waiter);
     });
   }
 

@@ -149,9 +149,9 @@ export class ServerConnection {
    *
    * @throws {ConnectionError} when it is being closed
    */
-  acquire(): Promise<Lease> {
+  acquire(signal?: AbortSignal): Promise<Lease> {
     if (this.#closing) return Promise.reject(closedError());
-    return this.#line.acquire();
+    return this.#line.acquire(signal);
   }
 
   /**
