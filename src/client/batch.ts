@@ -3,8 +3,9 @@
 import { startsCopy } from "../engine/begins_block.ts";
 import { copyRefused } from "../engine/failures.ts";
 import type { Request } from "../engine/request.ts";
-import { PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
+import { ConfigurationError, PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
 import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { optionsOf } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { isWell, mend, runMended, withNames } from "./type_loader.ts";
 import { compile, type Fragment, type Statement } from "./sql.ts";
@@ -32,13 +33,14 @@ export async function runAtomicBatch(
 ): Promise<Result[]> {
   options.signal?.throwIfAborted();
   if (fragments.length === 0) return [];
+  const labels = fragments.map(labelOf);
   const statements = fragments.map(compile);
   // In the midst of a segment the server would read what follows as copy data.
   if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && startsCopy(text))) {
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = (each: readonly Statement[]) =>
-    withNames(executor, () => executeBatch(executor, each, executor.types.objects, options));
+    withNames(executor, () => executeBatch(executor, each, executor.types.objects, options, labels));
   let requests = await once(statements);
   // With the values as they were, whatever the caller has made of them meanwhile.
   const again = () =>
@@ -59,14 +61,46 @@ export async function runSettledBatch(
   fragments: readonly Fragment[],
   { signal, timeout }: BatchOptions,
 ): Promise<PromiseSettledResult<Result>[]> {
-  const options = signal === undefined && !timeout ? undefined : { signal, timeout };
+  const labels = fragments.map(labelOf);
   return await Promise.allSettled(
-    fragments.map((fragment) =>
-      runMended(executor, compile(fragment), "object", options).then((request) => {
+    fragments.map((fragment, i) => {
+      const label = labels[i];
+      const options = signal === undefined && !timeout && label === undefined
+        ? undefined
+        : { signal, timeout, label };
+      return runMended(executor, compile(fragment), "object", options).then((request) => {
         throwIfFailed(request, undefined);
         return resultOf<Row>(request);
-      })
-    ),
+      });
+    }),
+  );
+}
+
+/**
+ * The name of a batch's query.
+ *
+ * @throws {ConfigurationError} when it has an option of its own that only the batch can have
+ */
+function labelOf(fragment: Fragment, index: number): string | undefined {
+  const options = optionsOf(fragment);
+  if (options === undefined) return undefined;
+  const { signal, timeout, types, pipeline, label } = options;
+  const own = signal !== undefined
+    ? "signal"
+    : timeout
+    ? "timeout"
+    : types !== undefined
+    ? "types"
+    : pipeline === false
+    ? "pipeline: false"
+    : undefined;
+  if (own === undefined) return label;
+  throw new ConfigurationError(
+    `Cannot run query ${
+      index + 1
+    } of a batch with ${own} of its own: the queries of a batch take only label; ${
+      own === "pipeline: false" ? "run it by itself" : "give it to batch()"
+    }`,
   );
 }
 

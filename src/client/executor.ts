@@ -98,6 +98,7 @@ export function trace(request: Request, label: string | undefined): void {
 /**
  * Runs statements under one Sync; resolves with all of their requests settled, or as soon as they are given up.
  *
+ * @param labels names for traces
  * @throws {UnknownTypeError} at once, as {@linkcode execute}
  */
 export function executeBatch(
@@ -105,6 +106,7 @@ export function executeBatch(
   statements: readonly Statement[],
   planner: RowPlanner,
   options?: AbortOptions,
+  labels?: readonly (string | undefined)[],
 ): Promise<Request[]> {
   let unsettled = statements.length;
   let resolveAll!: (requests: Request[]) => void;
@@ -118,7 +120,7 @@ export function executeBatch(
     resolveAll = resolve;
     requests.forEach((request, i) => {
       request.inBatch = true;
-      trace(request, undefined);
+      trace(request, labels?.[i]);
       if (i === requests.length - 1) return;
       request.next = requests[i + 1]!;
       request.sync = SYNC_LATER;

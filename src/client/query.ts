@@ -34,12 +34,23 @@ export interface Description {
   readonly fields: readonly Field[];
 }
 
+let readOptions: (fragment: Fragment) => QueryOptions | undefined;
+
+/** What a query's `with` said; `undefined` for a fragment. */
+export function optionsOf(fragment: Fragment): QueryOptions | undefined {
+  return readOptions(fragment);
+}
+
 /** A lazy query. Await it for all rows as objects, or call one of its methods; it runs once. */
 export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   readonly #executor: Executor;
   readonly #site: Error | undefined;
   #options: QueryOptions | undefined = undefined;
   #run: Run | undefined = undefined;
+
+  static {
+    readOptions = (fragment) => #options in fragment ? fragment.#options : undefined;
+  }
 
   /** Use the `sql` tag of a connection or a pool. */
   constructor(executor: Executor, strings: readonly string[], values: readonly unknown[]) {

@@ -156,10 +156,12 @@ export class Queryable {
    * fails the error is its, those before it are rolled back and those behind it never run. With `sync: "each"` each
    * succeeds or fails alone.
    *
-   * @param queries fragments or queries of any session; they are run here, by the batch's options alone
+   * @param queries fragments or queries of any session; they are run here. Of what `with` said of them only the label
+   * counts
    * @param options signal and time limit for all of them; inside a transaction block giving up fails the block
    * @throws {PostgresError} of the statement that failed, which the message names
    * @throws {ValueError} when a value cannot be sent: none has run then
+   * @throws {ConfigurationError} when a query has options of its own that only the batch can have: none has run then
    */
   batch(
     queries: readonly Fragment[],

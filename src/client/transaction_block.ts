@@ -243,7 +243,7 @@ export class Transaction extends Queryable implements AsyncDisposable {
       const transaction = await begin();
       try {
         const result = await transaction.#untilAborted(fn(transaction));
-        await transaction.#aborted;
+        if (transaction.#aborted !== undefined) await transaction.#aborted;
         if (transaction.#state === "open") await transaction.commit();
         return result;
       } catch (error) {

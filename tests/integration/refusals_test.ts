@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigurationError, connect, createPool, sql, ValueError } from "../../mod.ts";
-import { withConnection } from "../_support/session.ts";
-import { leavesNoSession, limit, testUrl } from "../_support/server.ts";
+import { ConfigurationError, connect, type Connection, createPool, sql, ValueError } from "../../mod.ts";
+import { rejectionOf, withConnection } from "../_support/session.ts";
+import { leavesNoSession, limit, testUrl, withSchema } from "../_support/server.ts";
 
 const cycle: unknown[] = [];
 cycle.push(cycle);
@@ -63,6 +63,38 @@ test("what is refused is refused on every path, and stores nothing", () =>
     }
     assert.equal(await conn.sql`select count(*) from kept`.scalar(), 0n);
   }, { within: 60_000 }));
+
+test("a query of a batch with options of its own is refused, whatever the batch's kind: none has run", () =>
+  withSchema((schema) =>
+    withConnection(async (conn) => {
+      await conn.exec(`create table ${schema}.t (a int)`);
+      const insert = () => sql`insert into ${sql.id(schema, "t")} values (1)`;
+      const { signal } = new AbortController();
+      const cases = [[{ signal }, /signal/], [{ timeout: 5 }, /timeout/], [{ types: {} }, /types/], [
+        { pipeline: false },
+        /pipeline/,
+      ]] as const;
+      const inside: Pick<Connection, "batch"> = {
+        // deno-lint-ignore no-explicit-any -- one signature for both
+        batch: (...args: any) => conn.transaction((tx) => tx.batch(...args as [[], undefined])) as any,
+      };
+      for (const on of [conn, inside]) {
+        for (const [options, name] of cases) {
+          for (const sync of ["one", "each"] as const) {
+            const query = conn.sql`select 2`.with({ ...options, label: "mine" });
+            const failure = await rejectionOf(on.batch([insert(), query], { sync } as { sync: "one" }));
+            assert.equal(failure.name, "ConfigurationError");
+            assert.match(failure.message, name);
+            assert.match(failure.message, /query 2 of a batch/);
+          }
+        }
+      }
+      assert.equal(await conn.sql`select count(*)::int from ${sql.id(schema, "t")}`.scalar(), 0);
+      // What says nothing else, and what the batch has.
+      const none = { signal: undefined, timeout: 0, pipeline: true, label: "mine", types: undefined };
+      await conn.batch([insert(), conn.sql`select 2`.with(none)], { signal, timeout: 5_000 });
+    })
+  ));
 
 test("NUL is refused in SQL text and identifiers, and told by the server in a value", () =>
   withConnection(async (conn) => {

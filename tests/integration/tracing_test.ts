@@ -81,6 +81,19 @@ test("a query tells when it was issued, written, answered and settled, and never
   });
 });
 
+test("the queries of a batch are told by their labels", async () => {
+  await withConnection(async (conn) => {
+    for (const sync of ["one", "each"] as const) {
+      await listening("pipegres:query", async (published) => {
+        const { sql } = conn;
+        await conn.batch([sql`select 1`, sql`select 2`.with({ label: "two" })], { sync } as { sync: "one" });
+        const labels = new Set(published.map(({ message }) => `${message["text"]}: ${message["label"]}`));
+        assert.deepEqual([...labels], ["select 1: undefined", "select 2: two"]);
+      });
+    }
+  });
+});
+
 test("a query that waits in the queue is written later than it was issued", async () => {
   await withConnection(async (conn) => {
     await listening("pipegres:query", async (published) => {
