@@ -116,6 +116,8 @@ class Fuzz {
       ["notice", 1, (on, n) => notice(on, n)],
       ["copy", 1, (on, n) => fails(on.query(`copy (select ${n}) to stdout`), "PipegresError", "copyTo")],
       ["transaction", 6, (_, n) => this.#transaction(n)],
+      ["transaction that a signal ends", 1, (_, n) => this.#endedTransaction(n)],
+      ["handle", 1, (_, n) => this.#handle(n)],
       ["prepared", 4, (_, n) => this.#executePrepared(n)],
       ["alone", 3, (_, n) => this.#alone(n)],
       ["abort", 1.2, (on, n) => this.#abort(on, n)],
@@ -211,9 +213,7 @@ class Fuzz {
   }
 
   async #keep(on: Queryable, n: number): Promise<void> {
-    const text = `insert into ${this.#options.schema}.kept values ($1) returning n`;
-    const result = on.query(text, [n]);
-    const { rows } = await result;
+    const { rows } = await this.#insert(on, n);
     assert.deepEqual(rows, [{ n: BigInt(n) }]);
     if (on === this.#conn) this.#kept.set(n, true);
   }
@@ -313,8 +313,11 @@ class Fuzz {
     };
     const error = await this.#conn.transaction(async (tx) => {
       const first = tx.query("select set_config('fuzz.inside', $1, true)", [`in ${n}`]);
-      first.catch(() => {}); // when it is lost, what follows fails
-      await level(tx, 0);
+      // When it is lost, what follows fails because of that.
+      const reason = first.then(() => undefined, (error) => error);
+      await level(tx, 0).catch(async (error) => {
+        throw await reason ?? error;
+      });
       await first;
     }).then(
       () => undefined,
@@ -326,6 +329,46 @@ class Fuzz {
       /was rolled back/.test(error.message);
     if (!expected) throw error;
     if (isLost(error)) this.#lost++;
+  }
+
+  /** At any moment, or too late. */
+  async #endedTransaction(n: number): Promise<void> {
+    const controller = new AbortController();
+    const reason = new Error(`abort ${n}`);
+    const timer = setTimeout(() => controller.abort(reason), this.#random() * 6);
+    const outcome = await this.#conn.transaction({ signal: controller.signal }, async (tx) => {
+      await Promise.all([this.#insert(tx, n), tx.query("select pg_sleep($1)", [this.#random() * 0.003])]);
+      await tx.transaction((nested) => nested.query("select pg_sleep($1)", [this.#random() * 0.002]));
+    }).then(() => true, (error) => error);
+    clearTimeout(timer);
+    this.#kept.set(n, outcome === true);
+    if (isLost(outcome)) this.#lost++;
+    else assert.ok(outcome === true || outcome === reason, `transaction: ${outcome}`);
+  }
+
+  /** A transaction without a callback, and queries of others that are issued while it is open. */
+  async #handle(n: number): Promise<void> {
+    const tx = await this.#conn.begin();
+    const read = async () => {
+      const { rows } = await this.#conn.query("select $1::int8 as n", [n]);
+      assert.deepEqual(rows, [{ n: BigInt(n) }]);
+    };
+    const before = read();
+    const commits = this.#random() < 0.5;
+    const inserted = await this.#insert(tx, n).then(() => true, (error) => {
+      if (!isLost(error)) throw error;
+      this.#lost++;
+      return false;
+    });
+    const later = read();
+    if (commits && inserted) await tx.commit();
+    else await tx.rollback();
+    this.#kept.set(n, commits && inserted);
+    await Promise.all([before, later]);
+  }
+
+  #insert(on: Queryable, n: number): ReturnType<Queryable["query"]> {
+    return on.query(`insert into ${this.#options.schema}.kept values ($1) returning n`, [n]);
   }
 
   async #executePrepared(n: number): Promise<void> {
