@@ -2,14 +2,19 @@
 
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
+import { failText } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
 /** bool as boolean. */
 export const boolCodec: Codec<boolean> = {
   name: "bool",
   preferredFormat: 1,
-  decodeText(bytes, start): boolean {
-    return bytes[start] === 0x74; // 't'
+  decodeText(bytes, start, end): boolean {
+    if (end - start === 1) {
+      if (bytes[start] === 0x74) return true; // 't'
+      if (bytes[start] === 0x66) return false; // 'f'
+    }
+    return failText("bool");
   },
   decodeBinary(bytes, start, end): boolean {
     checkLength(1, start, end);

@@ -3,7 +3,7 @@
 import { utf8Slice } from "../wire/utf8.ts";
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
-import { parseInteger, readFloat32, readFloat64 } from "./numbers.ts";
+import { failText, NO_INTEGER, parseInteger, readFloat32, readFloat64 } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
 /** float8 as number. */
@@ -53,12 +53,41 @@ function encodeFloat(value: unknown): string {
 /** Reads what float8out and float4out print, "NaN" and "-Infinity" included. */
 export function parseFloat64(bytes: Uint8Array, start: number, end: number): number {
   // Whole numbers are common and quickly read; "-0" is not one of them.
-  if (end - start <= 15 && bytes[start] !== 0x2d) {
-    let at = start;
-    while (at < end && (bytes[at]! - 0x30) >>> 0 < 10) at++;
-    if (at === end) return parseInteger(bytes, start, end);
+  if (bytes[start] !== 0x2d) {
+    const whole = parseInteger(bytes, start, end);
+    if (whole !== NO_INTEGER) return whole;
   }
-  return Number(utf8Slice(bytes, start, end));
+  return isDecimal(bytes, start, end)
+    ? checkDecimal(Number(utf8Slice(bytes, start, end)))
+    : parseSpecial(bytes, start, end);
+}
+
+/** Whether there are digits, signs, points and an `e` alone: Number() takes more than the server prints. */
+function isDecimal(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const byte = bytes[at]!;
+    if ((byte - 0x30) >>> 0 > 9 && byte !== 0x2e && byte !== 0x2d && byte !== 0x65 && byte !== 0x2b) {
+      return false;
+    }
+  }
+  return end > start;
+}
+
+function checkDecimal(value: number): number {
+  return Number.isFinite(value) ? value : failText("a floating-point number");
+}
+
+function parseSpecial(bytes: Uint8Array, start: number, end: number): number {
+  switch (end - start > 9 ? "" : utf8Slice(bytes, start, end)) {
+    case "NaN":
+      return NaN;
+    case "Infinity":
+      return Infinity;
+    case "-Infinity":
+      return -Infinity;
+    default:
+      return failText("a floating-point number");
+  }
 }
 
 // Exact powers: a whole number below 2^53 multiplied or divided by one is rounded once.

@@ -83,8 +83,7 @@ function fixedCodec<T>(name: string, keys: readonly (keyof T & string)[], frame:
     name,
     preferredFormat: 1,
     decodeText(bytes, start, end): T {
-      const numbers = parseNumbers(utf8Slice(bytes, start, end));
-      return numbers.length === keys.length ? objectOf(keys, numbers) : failShape(name);
+      return objectOf(keys, numbersBetween(name, gaps, utf8Slice(bytes, start, end)));
     },
     decodeBinary(bytes, start, end): T {
       checkLength(keys.length * 8, start, end);
@@ -140,8 +139,23 @@ export const polygonCodec: Codec<Polygon> = {
   },
 };
 
-function parseNumbers(text: string): number[] {
-  return text.replace(/[()<>{}[\]]/g, "").split(",").map(Number);
+/** The numbers of a text between `gaps`, the first and the last of which are its ends. */
+function numbersBetween(name: string, gaps: readonly string[], text: string): number[] {
+  const numbers: number[] = [];
+  let at = 0;
+  gaps.forEach((gap, i) => {
+    const next = i === 0 ? 0 : i === gaps.length - 1 ? text.length - gap.length : text.indexOf(gap, at);
+    if (next < at || !text.startsWith(gap, next)) failShape(name);
+    if (i > 0) numbers.push(numberOf(name, text.slice(at, next)));
+    at = next + gap.length;
+  });
+  return numbers;
+}
+
+function numberOf(name: string, text: string): number {
+  const number = Number(text);
+  if (Number.isFinite(number) ? /^[-+.e\d]+$/.test(text) : /^(?:NaN|-?Infinity)$/.test(text)) return number;
+  return failShape(name);
 }
 
 function objectOf<T>(keys: readonly (keyof T & string)[], numbers: readonly number[]): T {
@@ -156,12 +170,15 @@ function numbersOf<T>(value: unknown, keys: readonly (keyof T & string)[]): numb
   return numbers.every((number) => typeof number === "number") ? numbers as number[] : undefined;
 }
 
+const POINT_GAPS: readonly string[] = ["", ",", ""];
+
 function pointsOf(name: string, text: string): Point[] {
-  const numbers = parseNumbers(text);
-  if (numbers.length % 2 !== 0) failShape(name);
-  const points: Point[] = [];
-  for (let i = 0; i < numbers.length; i += 2) points.push({ x: numbers[i]!, y: numbers[i + 1]! });
-  return points;
+  const isOpen = name === "path" && text.startsWith("[");
+  if (!(isOpen ? /^\[\(.*\)\]$/ : /^\(\(.*\)\)$/).test(text)) failShape(name);
+  return text.slice(2, -2).split("),(").map((point) => {
+    const [x, y] = numbersBetween(name, POINT_GAPS, point);
+    return { x: x!, y: y! };
+  });
 }
 
 function readPoints(name: string, bytes: Uint8Array, start: number, end: number): Point[] {

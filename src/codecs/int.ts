@@ -2,14 +2,17 @@
 
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
-import { parseInteger, readInt16, readInt32, readUint32 } from "./numbers.ts";
+import { failText, parseInteger, readInt16, readInt32, readUint32 } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
 /** int2 as number. */
 export const int2Codec: Codec<number> = {
   name: "int2",
   preferredFormat: 1,
-  decodeText: parseInteger,
+  decodeText(bytes, start, end): number {
+    const value = parseInteger(bytes, start, end);
+    return value << 16 >> 16 === value ? value : failText("int2");
+  },
   decodeBinary(bytes, start, end): number {
     checkLength(2, start, end);
     return readInt16(bytes, start);
@@ -26,7 +29,10 @@ export const int2Codec: Codec<number> = {
 export const int4Codec: Codec<number> = {
   name: "int4",
   preferredFormat: 1,
-  decodeText: parseInteger,
+  decodeText(bytes, start, end): number {
+    const value = parseInteger(bytes, start, end);
+    return (value | 0) === value ? value : failText("int4");
+  },
   decodeBinary(bytes, start, end): number {
     checkLength(4, start, end);
     return readInt32(bytes, start);
@@ -43,7 +49,10 @@ function unsignedCodec(name: string): Codec<number> {
   return {
     name,
     preferredFormat: 1,
-    decodeText: parseInteger,
+    decodeText(bytes, start, end): number {
+      const value = parseInteger(bytes, start, end);
+      return value >>> 0 === value ? value : failText(name);
+    },
     decodeBinary(bytes, start, end): number {
       checkLength(4, start, end);
       return readUint32(bytes, start);

@@ -5,17 +5,27 @@ import type { Writer } from "../wire/writer.ts";
 import { utf8Slice } from "../wire/utf8.ts";
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
-import { parseInteger, readInt64, readInt64AsNumber, readUint64 } from "./numbers.ts";
+import {
+  failText,
+  isInteger,
+  NO_INTEGER,
+  parseInteger,
+  readInt64,
+  readInt64AsNumber,
+  readUint64,
+} from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
-// As many digits and a sign that a number holds exactly.
-const EXACT_LENGTH = 15;
+const LONGEST = "-9223372036854775808".length;
 
 /** int8 as bigint. */
 export const int8Codec: Codec<bigint> = {
   name: "int8",
   preferredFormat: 1,
-  decodeText: parseBigint,
+  decodeText(bytes, start, end): bigint {
+    const value = parseInteger(bytes, start, end);
+    return value === NO_INTEGER ? parseInt8(bytes, start, end) : BigInt(value);
+  },
   decodeBinary(bytes, start, end): bigint {
     checkLength(8, start, end);
     return readInt64(bytes, start);
@@ -29,10 +39,8 @@ export const int8NumberCodec: Codec<number> = {
   name: "int8",
   preferredFormat: 1,
   decodeText(bytes, start, end): number {
-    const value = end - start <= EXACT_LENGTH
-      ? parseInteger(bytes, start, end)
-      : Number(utf8Slice(bytes, start, end));
-    return checkSafe(value);
+    const value = parseInteger(bytes, start, end);
+    return value === NO_INTEGER ? checkSafe(Number(parseInt8(bytes, start, end))) : value;
   },
   decodeBinary(bytes, start, end): number {
     checkLength(8, start, end);
@@ -46,7 +54,9 @@ export const int8NumberCodec: Codec<number> = {
 export const int8StringCodec: Codec<string> = {
   name: "int8",
   preferredFormat: 0,
-  decodeText: utf8Slice,
+  decodeText(bytes, start, end): string {
+    return isInteger(bytes, start, end) ? utf8Slice(bytes, start, end) : failText("int8");
+  },
   decodeBinary(bytes, start, end): string {
     checkLength(8, start, end);
     return String(readInt64(bytes, start));
@@ -59,7 +69,11 @@ export const int8StringCodec: Codec<string> = {
 export const xid8Codec: Codec<bigint> = {
   name: "xid8",
   preferredFormat: 1,
-  decodeText: parseBigint,
+  decodeText(bytes, start, end): bigint {
+    if (!isInteger(bytes, start, end)) failText("xid8");
+    const value = BigInt(utf8Slice(bytes, start, end));
+    return BigInt.asUintN(64, value) === value ? value : failText("xid8");
+  },
   decodeBinary(bytes, start, end): bigint {
     checkLength(8, start, end);
     return readUint64(bytes, start);
@@ -67,9 +81,11 @@ export const xid8Codec: Codec<bigint> = {
   encodeText: encodeInt8,
 };
 
-function parseBigint(bytes: Uint8Array, start: number, end: number): bigint {
-  if (end - start <= EXACT_LENGTH) return BigInt(parseInteger(bytes, start, end));
-  return BigInt(utf8Slice(bytes, start, end));
+/** An int8 of more digits than a number holds, which all go into the first twenty characters. */
+function parseInt8(bytes: Uint8Array, start: number, end: number): bigint {
+  if (end - start > LONGEST || !isInteger(bytes, start, end)) failText("int8");
+  const value = BigInt(utf8Slice(bytes, start, end));
+  return BigInt.asIntN(64, value) === value ? value : failText("int8");
 }
 
 function checkSafe(value: number): number {

@@ -179,6 +179,8 @@ function parseWords(text: string, fields: Fields): void {
 /** `1-2`, `3 4:05:06`, `+1-2 -3 +4:05:06`, and in style postgres `04:05:06`: a lone sign is for all. */
 function parseStandard(text: string, fields: Fields): void {
   const tokens = text.split(" ");
+  // A lone number has no unit, unless it is none.
+  if (tokens.length === 1 && text !== "0" && !/:|\d-/.test(text)) failStyle();
   const isSignedOnce = text.startsWith("-") && !tokens.slice(1).some((token) => /^[+-]/.test(token));
   for (const token of isSignedOnce ? text.slice(1).split(" ") : tokens) {
     const years = /^([+-]?)(\d+)-(\d+)$/.exec(token);

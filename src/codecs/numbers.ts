@@ -1,5 +1,7 @@
 /** Fixed-width numbers in network byte order and decimal digits, read from borrowed bytes. */
 
+import { ValueError } from "../errors.ts";
+
 const scratch: DataView = new DataView(new ArrayBuffer(8));
 const scratchBytes: Uint8Array = new Uint8Array(scratch.buffer);
 
@@ -64,12 +66,39 @@ export function readInt64AsNumber(bytes: Uint8Array, at: number): number {
   return readInt32(bytes, at) * 0x1_0000_0000 + readUint32(bytes, at + 4);
 }
 
-/** Decimal digits with an optional minus sign; right up to 15 digits. The server wrote them, so they are digits. */
+// As many digits and a sign that a number holds exactly.
+const EXACT_LENGTH = 15;
+
+/**
+ * Decimal digits with an optional minus sign; {@linkcode NO_INTEGER} for anything else. An attribute of a composite
+ * may have been altered: its text is not always that of the type it had.
+ */
 export function parseInteger(bytes: Uint8Array, start: number, end: number): number {
   let at = start;
   const negative = bytes[at] === 0x2d; // '-'
   if (negative) at++;
+  if (at >= end || end - start > EXACT_LENGTH) return NO_INTEGER;
   let value = 0;
-  for (; at < end; at++) value = value * 10 + (bytes[at]! - 0x30);
+  for (; at < end; at++) {
+    const digit = bytes[at]! - 0x30;
+    if (digit >>> 0 > 9) return NO_INTEGER;
+    value = value * 10 + digit;
+  }
   return negative ? -value : value;
+}
+
+/** No whole number of up to fifteen digits; larger than all of them. */
+export const NO_INTEGER = Infinity;
+
+/** Whether `bytes[start, end)` are decimal digits with an optional minus sign, however many. */
+export function isInteger(bytes: Uint8Array, start: number, end: number): boolean {
+  let at = bytes[start] === 0x2d ? start + 1 : start;
+  if (at >= end) return false;
+  for (; at < end; at++) if ((bytes[at]! - 0x30) >>> 0 > 9) return false;
+  return true;
+}
+
+/** Throws for a text that is not one of `type`. */
+export function failText(type: string): never {
+  throw new ValueError(`Expected the text of ${type}, received something else`);
 }

@@ -4,7 +4,7 @@ import { ValueError } from "../errors.ts";
 import { utf8Slice } from "../wire/utf8.ts";
 import type { Writer } from "../wire/writer.ts";
 import type { Codec } from "./codec.ts";
-import { readInt16 } from "./numbers.ts";
+import { failText, readInt16 } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
 // Sign words of the binary form (numeric.c: NUMERIC_POS, NUMERIC_NEG, NUMERIC_NAN, NUMERIC_PINF, NUMERIC_NINF).
@@ -18,13 +18,24 @@ export const numericCodec: Codec<string> = {
   name: "numeric",
   // The server's text is the value; the binary form would have to be turned into it.
   preferredFormat: 0,
-  decodeText: utf8Slice,
+  decodeText(bytes, start, end): string {
+    return isNumeric(bytes, start, end) ? utf8Slice(bytes, start, end) : failText("numeric");
+  },
   decodeBinary: decodeNumeric,
   encodeText(value): string {
     return encodeSimple(value, "a string, a number or a bigint");
   },
   encodeBinary: encodeNumeric,
 };
+
+/** Whether a text may be a numeric: its ends tell it from other texts at no cost. */
+function isNumeric(bytes: Uint8Array, start: number, end: number): boolean {
+  if (end <= start) return false;
+  const first = bytes[start]!;
+  const last = bytes[end - 1]!;
+  if ((last - 0x30) >>> 0 <= 9) return (first - 0x30) >>> 0 <= 9 || first === 0x2d;
+  return (last === 0x4e || last === 0x79) && /^(?:NaN|-?Infinity)$/.test(utf8Slice(bytes, start, end));
+}
 
 /** Header: digit count, weight of the first, sign, display scale; then digits in base 10000. */
 function decodeNumeric(bytes: Uint8Array, start: number, end: number): string {

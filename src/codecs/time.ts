@@ -5,7 +5,7 @@ import { utf8Slice } from "../wire/utf8.ts";
 import { formatMicroseconds, twoDigits } from "./calendar.ts";
 import type { Codec } from "./codec.ts";
 import { checkLength } from "./length.ts";
-import { readInt32, readInt64AsNumber } from "./numbers.ts";
+import { failText, readInt32, readInt64AsNumber } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
 const MICROSECONDS_PER_DAY = 86_400_000_000;
@@ -14,7 +14,10 @@ const MICROSECONDS_PER_DAY = 86_400_000_000;
 export const timeCodec: Codec<string> = {
   name: "time",
   preferredFormat: 0,
-  decodeText: utf8Slice,
+  decodeText(bytes, start, end): string {
+    if (!isClock(bytes, start, end)) failText("time");
+    return utf8Slice(bytes, start, end);
+  },
   decodeBinary(bytes, start, end): string {
     checkLength(8, start, end);
     return formatTime(bytes, start);
@@ -28,7 +31,10 @@ export const timeCodec: Codec<string> = {
 export const timetzCodec: Codec<string> = {
   name: "timetz",
   preferredFormat: 0,
-  decodeText: utf8Slice,
+  decodeText(bytes, start, end): string {
+    if (!isClock(bytes, start, end)) failText("timetz");
+    return utf8Slice(bytes, start, end);
+  },
   decodeBinary(bytes, start, end): string {
     checkLength(12, start, end);
     // The server counts the zone in seconds west of UTC.
@@ -38,6 +44,11 @@ export const timetzCodec: Codec<string> = {
     return encodeSimple(value, "a string");
   },
 };
+
+/** Whether a text may be a time: with colons where they belong. */
+function isClock(bytes: Uint8Array, start: number, end: number): boolean {
+  return end - start >= 8 && bytes[start + 2] === 0x3a && bytes[start + 5] === 0x3a;
+}
 
 function formatTime(bytes: Uint8Array, start: number): string {
   const microseconds = readInt64AsNumber(bytes, start);

@@ -97,10 +97,15 @@ function decodeTimestampText(
   if (at - start < 4 || bytes[at] !== 0x2d || end - at < 15) {
     return decodeOtherStyle(name, utf8Slice(bytes, start, end), order);
   }
+  if (
+    bytes[at + 3] !== 0x2d || bytes[at + 6] !== 0x20 || bytes[at + 9] !== 0x3a || bytes[at + 12] !== 0x3a
+  ) failDateStyle(name);
   const month = twoDigitsAt(bytes, at + 1);
   const day = twoDigitsAt(bytes, at + 4);
   const seconds = twoDigitsAt(bytes, at + 7) * 3600 + twoDigitsAt(bytes, at + 10) * 60 +
     twoDigitsAt(bytes, at + 13);
+  // NaN is none of these either.
+  if (!(month > 0 && month < 13 && day > 0 && day < 32 && seconds <= 86_400)) failDateStyle(name);
   at += 15;
   let milliseconds = 0;
   if (bytes[at] === 0x2e && at < end) {
@@ -119,6 +124,7 @@ function decodeTimestampText(
     for (let unit = 60; at < end && bytes[at] === 0x3a; unit = 1, at += 3) {
       offset += twoDigitsAt(bytes, at + 1) * unit;
     }
+    if (offset !== offset) failDateStyle(name);
     if (sign === 0x2d) offset = -offset;
   }
   if (at < end) {
@@ -130,8 +136,11 @@ function decodeTimestampText(
   );
 }
 
+/** NaN where there are no two digits. */
 function twoDigitsAt(bytes: Uint8Array, at: number): number {
-  return bytes[at]! * 10 + bytes[at + 1]! - 528;
+  const tens = bytes[at]! - 0x30;
+  const ones = bytes[at + 1]! - 0x30;
+  return tens >>> 0 > 9 || ones >>> 0 > 9 ? NaN : tens * 10 + ones;
 }
 
 const encoder: TextEncoder = new TextEncoder();

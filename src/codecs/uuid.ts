@@ -4,13 +4,20 @@ import { utf8Slice } from "../wire/utf8.ts";
 import type { Codec } from "./codec.ts";
 import { HEX, HEX_VALUES } from "./hex.ts";
 import { checkLength } from "./length.ts";
+import { failText } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
 /** uuid as string. */
 export const uuidCodec: Codec<string> = {
   name: "uuid",
   preferredFormat: 0,
-  decodeText: utf8Slice,
+  decodeText(bytes, start, end): string {
+    if (
+      end - start !== 36 || bytes[start + 8] !== 0x2d || bytes[start + 13] !== 0x2d ||
+      bytes[start + 18] !== 0x2d || bytes[start + 23] !== 0x2d
+    ) failText("uuid");
+    return utf8Slice(bytes, start, end);
+  },
   decodeBinary(bytes, start, end): string {
     checkLength(16, start, end);
     let text = "";

@@ -33,7 +33,10 @@ function denseCodec(
     takesArrays: true,
     decodeText(bytes, start, end): Float32Array {
       if (bytes[start] !== 0x5b || bytes[end - 1] !== 0x5d) failVector(name);
-      return Float32Array.from(utf8Slice(bytes, start + 1, end - 1).split(","), Number);
+      return Float32Array.from(
+        utf8Slice(bytes, start + 1, end - 1).split(","),
+        (text) => parseNumber(name, text),
+      );
     },
     /** Dimensions, a word not used, the elements. */
     decodeBinary(bytes, start, end): Float32Array {
@@ -61,8 +64,8 @@ export const sparsevecCodec: Codec<SparseVector> = {
     const pairs = match[1] === "" ? [] : match[1]!.split(",").map((pair) => pair.split(":"));
     return {
       dimensions: Number(match[2]),
-      indices: Int32Array.from(pairs, ([index]) => Number(index) - 1),
-      values: Float32Array.from(pairs, ([, value]) => Number(value)),
+      indices: Int32Array.from(pairs, ([index]) => parseNumber("sparsevec", index) - 1),
+      values: Float32Array.from(pairs, ([, value]) => parseNumber("sparsevec", value)),
     };
   },
   /** Dimensions, elements, a word not used, indices from 0, elements. */
@@ -100,6 +103,13 @@ function isNumbers(value: unknown): value is ArrayLike<number> {
 function checkNumber(value: unknown): string {
   if (typeof value === "number") return textForm(value)!;
   throw new ValueError(`Expected an array of numbers, received one with ${describeValue(value)}`);
+}
+
+/** A finite number, which all elements are. */
+function parseNumber(name: string, text: string | undefined): number {
+  return text !== undefined && /^[-+.e\d]+$/.test(text) && Number.isFinite(Number(text))
+    ? Number(text)
+    : failVector(name);
 }
 
 /** IEEE 754 half precision. */

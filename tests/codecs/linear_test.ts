@@ -56,7 +56,8 @@ const TEXTS: readonly (readonly [string, (size: number) => string, "refused"?])[
     "sparsevec",
     (size) => `{1:1${Array.from({ length: size / 9 }, (_, i) => `,${i + 2}:1`).join("")}}/${size}`,
   ],
-  ["date", (size) => "1".repeat(size)],
+  ["date", (size) => `${"1".repeat(size)}-01-01`],
+  ["date", (size) => "1".repeat(size), "refused"],
   ["date", (size) => `01/${"1".repeat(size)}`, "refused"],
   ["timestamp", (size) => "1".repeat(size), "refused"],
   ["timestamptz", (size) => `2024-01-01 00:00:00.${"1".repeat(size)}`],
@@ -67,9 +68,19 @@ const TEXTS: readonly (readonly [string, (size: number) => string, "refused"?])[
   ["interval", (size) => "1".repeat(size) + "x", "refused"],
   ["interval", (size) => `P${"1".repeat(size)}`, "refused"],
   ["interval", (size) => `+1-2${" +3".repeat(size / 3)}`],
-  ["time", (size) => "1".repeat(size)],
-  ["int8", (size) => "1".repeat(size / 100)],
-  ["float8", (size) => "1".repeat(size)],
+  ["time", (size) => `01:02:03.${"1".repeat(size)}`],
+  ["time", (size) => "1".repeat(size), "refused"],
+  ["int4", (size) => "1".repeat(size), "refused"],
+  ["int8", (size) => "1".repeat(size), "refused"],
+  ["xid8", (size) => "1".repeat(size / 100), "refused"],
+  ["float8", (size) => `0.${"1".repeat(size)}`],
+  ["float8", (size) => "1".repeat(size), "refused"],
+  ["float8", (size) => `1${"e1".repeat(size / 2)}`, "refused"],
+  ["numeric", (size) => "1".repeat(size)],
+  ["numeric", (size) => `-${"Infinity".repeat(size / 8)}`, "refused"],
+  ["point", (size) => `(${"1".repeat(size)},1)`, "refused"],
+  ["path", (size) => `[${"(1,2),".repeat(size / 6)}(1,2)]`],
+  ["path", (size) => `[${"(1,2".repeat(size / 4)}`, "refused"],
 ];
 
 // Enough for milliseconds where a character costs nanoseconds.
@@ -100,7 +111,7 @@ for (const [type, create, refused] of TEXTS) {
 
 test("long texts are read whole: no parser goes as deep as its text is long", () => {
   for (const [type, create, refused] of TEXTS) {
-    if (refused || type === "int8") continue;
+    if (refused) continue;
     const codec = registry.codecFor(registry.oidOf(type)!)!;
     const bytes = encoder.encode(create(1_000_000));
     assert.doesNotThrow(() => codec.decodeText(bytes, 0, bytes.length), `${type} ${create(20)}`);
