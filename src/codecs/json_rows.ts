@@ -12,9 +12,11 @@ import { type ArrayOf, createArrayCodec } from "./array.ts";
 import type { Codec, Oid } from "./codec.ts";
 import { decodeRecordText } from "./composite.ts";
 import { type DateOrder, failDateStyle, isoDate, isoTimestamp } from "./date_style.ts";
+import { boolCodec } from "./bool.ts";
 import { hstoreCodec } from "./hstore.ts";
-import { readInt16, readInt32 } from "./numbers.ts";
+import { failText, readInt16, readInt32 } from "./numbers.ts";
 import type { Registry } from "./registry.ts";
+import { lowerFirst } from "./row_decoder.ts";
 
 /** JSON text of a value in text format. */
 type ToJson = (bytes: Uint8Array, start: number, end: number) => string;
@@ -31,7 +33,7 @@ export function createJsonRowDecoder(fields: readonly Field[], registry: Registr
   const columns = fields.map(({ name, typeOid }, i) => ({
     name,
     prefix: `${i === 0 ? "{" : ","}${JSON.stringify(name)}:`,
-    toJson: jsonOf(typeOid, registry, new Set()),
+    toJson: jsonOf(typeOid, registry, new Set(), true),
   }));
   return function decodeRow(bytes, start, end): string {
     if (end - start < 2 || (readInt16(bytes, start) & 0xffff) !== columns.length) failRow();
@@ -50,7 +52,8 @@ export function createJsonRowDecoder(fields: readonly Field[], registry: Registr
       try {
         text += toJson(bytes, at, at + length);
       } catch (cause) {
-        throw new ValueError(`Cannot make JSON of column "${name}"`, { cause });
+        const reason = cause instanceof ValueError ? ": " + lowerFirst(cause.message) : "";
+        throw new ValueError(`Cannot make JSON of column "${name}"${reason}`, { cause });
       }
       at += length;
     }
@@ -63,11 +66,17 @@ function failRow(): never {
   throw new ProtocolError("Cannot read DataRow: its columns are not those of the result, or do not fill it");
 }
 
-/** The rules of json_categorize_type in src/backend/utils/adt/json.c; `above` are the types that this one is part of. */
-function jsonOf(oid: Oid, registry: Registry, above: ReadonlySet<Oid>): ToJson {
+/**
+ * The rules of json_categorize_type in src/backend/utils/adt/json.c.
+ *
+ * @param above the types that this one is part of
+ * @param isCertain false for what a composite is made of, which may have been altered since it was looked up
+ */
+function jsonOf(oid: Oid, registry: Registry, above: ReadonlySet<Oid>, isCertain: boolean): ToJson {
   const type = registry.typeFor(oid);
   if (type === undefined || above.has(oid)) return quoted;
-  const part = (of: Oid | undefined): ToJson => jsonOf(of ?? 0, registry, new Set([...above, oid]));
+  const part = (of: Oid | undefined): ToJson =>
+    jsonOf(of ?? 0, registry, new Set([...above, oid]), isCertain && type.kind !== "composite");
   switch (type.kind) {
     case "array":
       return arrayJson(part(type.element), type.delimiter ?? ",");
@@ -81,11 +90,28 @@ function jsonOf(oid: Oid, registry: Registry, above: ReadonlySet<Oid>): ToJson {
       return recordJson(attributes.map(({ name }) => name), attributes.map(({ toJson }) => toJson));
     }
     case "base":
-    case "pseudo":
-      return datedJson(type.name, registry.options.dateOrder) ?? BY_NAME.get(type.name) ?? quoted;
+    case "pseudo": {
+      const toJson = datedJson(type.name, registry.options.dateOrder) ?? BY_NAME.get(type.name);
+      return toJson === undefined ? quoted : isCertain ? toJson : checked(toJson);
+    }
     default:
       return quoted;
   }
+}
+
+/** Refuses what is no JSON, instead of putting it between other JSON. */
+function checked(toJson: ToJson): ToJson {
+  return (bytes, start, end) => {
+    const text = toJson(bytes, start, end);
+    try {
+      JSON.parse(text);
+    } catch (cause) {
+      throw new ValueError("Expected the text of the attribute's type: the composite type was altered", {
+        cause,
+      });
+    }
+    return text;
+  };
 }
 
 function quoted(bytes: Uint8Array, start: number, end: number): string {
@@ -95,11 +121,13 @@ function quoted(bytes: Uint8Array, start: number, end: number): string {
 /** NaN and Infinity are strings for the server. */
 function number(bytes: Uint8Array, start: number, end: number): string {
   const first = bytes[start] === 0x2d ? bytes[start + 1]! : bytes[start]!;
-  return first >= 0x30 && first <= 0x39 ? utf8Slice(bytes, start, end) : quoted(bytes, start, end);
+  const text = utf8Slice(bytes, start, end);
+  if (first >= 0x30 && first <= 0x39) return text;
+  return /^(?:NaN|-?Infinity)$/.test(text) ? `"${text}"` : failText("a number");
 }
 
-function boolean(bytes: Uint8Array, start: number): string {
-  return bytes[start] === 0x74 ? "true" : "false";
+function boolean(bytes: Uint8Array, start: number, end: number): string {
+  return boolCodec.decodeText(bytes, start, end) ? "true" : "false";
 }
 
 const DATE = /^(?:-?infinity|\d{4,}-\d\d-\d\d(?: BC)?)$/;

@@ -119,6 +119,37 @@ test("malformed rows and values without JSON are refused", () => {
   assert.throws(() => decode(german, 0, german.length), ValueError);
 });
 
+test("a composite that was altered gives no JSON that is none, nor another value's", () => {
+  const altered = createRegistry().withTypes([
+    {
+      oid: 50_001,
+      name: "pair",
+      kind: "composite",
+      attributes: [16, 23, 1700, 114, 3802, 1007, 199, 22].map((typeOid, i) => ({ name: `a${i}`, typeOid })),
+    },
+  ]);
+  const decode = createJsonRowDecoder([field("v", 50_001)], altered);
+  const toJson = (value: string): string => {
+    const body = dataRow([value]);
+    return decode(body, 0, body.length);
+  };
+  assert.equal(
+    toJson('(t,1,1.50,[1],2,"{1,2}","{3,""[4]""}",5 6)'),
+    '{"v":{"a0":true,"a1":1,"a2":1.50,"a3":[1],"a4":2,"a5":[1,2],"a6":[3,[4]],"a7":[5,6]}}',
+  );
+  for (const text of ["x", "1 x", "007", "1.2.3", '"1,""a8"":2"', "1e", "{1x}"]) {
+    for (let at = 0; at < 8; at++) {
+      const value = `(${Array.from({ length: 8 }, (_, i) => i === at ? text : "").join()})`;
+      assert.throws(
+        () => toJson(value),
+        (error: unknown) =>
+          error instanceof ValueError && error.message.startsWith('Cannot make JSON of column "v": '),
+        `${value} ${at}`,
+      );
+    }
+  }
+});
+
 test("columns are typed arrays where they are fixed-width numbers without NULL", () => {
   const fields = [
     field("i2", 21),
