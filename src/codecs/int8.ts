@@ -16,6 +16,7 @@ import {
 } from "./numbers.ts";
 import { encodeSimple } from "./text_form.ts";
 
+const LIMIT = 2 ** 63;
 const LONGEST = "-9223372036854775808".length;
 
 /** int8 as bigint. */
@@ -105,9 +106,9 @@ function encodeInt8Binary(value: unknown, writer: Writer): boolean {
     writer.int64(value);
     return true;
   }
-  // Past 2^53 the text of a number and its exact value differ.
-  if (!Number.isSafeInteger(value)) return false;
+  if (!Number.isInteger(value)) return false;
   const number = value as number;
+  if (number < -LIMIT || number >= LIMIT) return false;
   writer.int32(Math.floor(number / 0x1_0000_0000));
   writer.int32(number >>> 0);
   return true;

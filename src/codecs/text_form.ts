@@ -37,8 +37,7 @@ export function textForm(value: unknown): string | undefined {
     case "string":
       return value;
     case "number":
-      // The sign of zero matters to float8 and harms no other type.
-      return value === 0 && 1 / value < 0 ? "-0" : String(value);
+      return numberText(value);
     case "bigint":
       return String(value);
     case "boolean":
@@ -48,6 +47,22 @@ export function textForm(value: unknown): string | undefined {
       return typeof value === "object" && value !== null ? temporalText(value) : undefined;
   }
 }
+
+/**
+ * The text of a number. A whole one past 2^53 has all of its digits: those of String() end in zeros where they are
+ * not needed to tell it from other numbers, which makes them another int8.
+ */
+function numberText(value: number): string {
+  // The sign of zero matters to float8 and harms no other type.
+  if (value === 0) return 1 / value < 0 ? "-0" : "0";
+  const magnitude = value < 0 ? -value : value;
+  return magnitude > Number.MAX_SAFE_INTEGER && magnitude < EXPONENT_FROM
+    ? String(BigInt(value))
+    : String(value);
+}
+
+/** From here on String() writes an exponent, which no type of whole numbers takes. */
+const EXPONENT_FROM = 1e21;
 
 /**
  * A Date in ISO 8601 and UTC, as every date and time type reads it under any DateStyle.

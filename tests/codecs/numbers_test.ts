@@ -71,7 +71,12 @@ test("int8 is a bigint", () => {
   assert.equal(encodeBinary(int8Codec, 4294967296), "0000000100000000");
   assert.equal(encodeBinary(int8Codec, Number.MAX_SAFE_INTEGER), "001fffffffffffff");
   assert.equal(encodeBinary(int8Codec, Number.MIN_SAFE_INTEGER), "ffe0000000000001");
-  assert.equal(encodeBinary(int8Codec, 2 ** 53), false);
+  assert.equal(encodeBinary(int8Codec, 2 ** 53), "0020000000000000");
+  assert.equal(encodeBinary(int8Codec, 2 ** 60 + 256), "1000000000000100");
+  assert.equal(encodeBinary(int8Codec, -(2 ** 63)), "8000000000000000");
+  for (const value of [2 ** 63, -(2 ** 63) - 2048, 0.5, NaN, Infinity]) {
+    assert.equal(encodeBinary(int8Codec, value), false, String(value));
+  }
 });
 
 test("int8 as number refuses what a number cannot hold", () => {

@@ -83,6 +83,8 @@ test("simple values have one text form before and after the type is known", () =
     ["\ud800", "text:\ufffd"],
     [5, "text:5"],
     [-0, "text:-0"],
+    [2 ** 60, "text:1152921504606846976"],
+    [-(2 ** 53) - 2, "text:-9007199254740994"],
     [1e21, "text:1e+21"],
     [NaN, "text:NaN"],
     [-Infinity, "text:-Infinity"],
