@@ -67,7 +67,8 @@ function encodeJson(value: unknown): string {
 /**
  * JSON text of any value, strings included.
  *
- * @throws {ValueError} for what JSON cannot say: undefined, functions, byte views, cycles, bigints inside
+ * @throws {ValueError} for what JSON cannot say: undefined, functions, byte views, cycles, bigints inside, and objects
+ * that keep their content elsewhere, as a Map does, wherever they are
  */
 export function toJson(value: unknown): string {
   if (typeof value === "bigint") return String(value);
@@ -84,5 +85,39 @@ export function toJson(value: unknown): string {
       { cause },
     );
   }
-  return text ?? failType(value, "a value for JSON");
+  // An invalid Date says null.
+  if (text === undefined || text === "null" && value instanceof Date) {
+    return failType(value, "a value for JSON");
+  }
+  // They become `{}`: only then is it worth looking.
+  if (text.includes("{}")) refuseOpaque(value);
+  return text;
+}
+
+/** Refuses a Map, a Set, a RegExp and their like anywhere in `root`, which JSON.stringify makes `{}` of. */
+function refuseOpaque(root: unknown): void {
+  const open: unknown[] = [root];
+  while (open.length > 0) {
+    const value = open.pop();
+    // What has a JSON of its own is not looked into.
+    if (typeof value !== "object" || value === null || hasOwnJson(value)) continue;
+    const parts = Object.values(value);
+    if (parts.length > 0 || Array.isArray(value)) {
+      for (const part of parts) open.push(part);
+    } else if (!PLAIN.has(Object.prototype.toString.call(value))) {
+      if (value === root) failType(value, "a value for JSON");
+      throw new ValueError(
+        `Expected a value for JSON, received ${describeValue(root)} with ${describeValue(value)} inside`,
+      );
+    }
+  }
+}
+
+/** Objects without properties that are nothing more, and boxed values. */
+const PLAIN: ReadonlySet<string> = new Set(
+  ["Object", "Number", "String", "Boolean"].map((name) => `[object ${name}]`),
+);
+
+function hasOwnJson(value: object): boolean {
+  return typeof (value as { readonly toJSON?: unknown }).toJSON === "function";
 }

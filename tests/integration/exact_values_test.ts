@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Connection, Range, sql } from "../../mod.ts";
+import { type Connection, Range, sql, ValueError } from "../../mod.ts";
 import { withConnection } from "../_support/session.ts";
 
 /** The texts of a parameter of a type by its first, second and third execution, alone and inside of other types. */
@@ -78,6 +78,100 @@ test("a number that int8 cannot hold is refused by name on every path", async ()
       for (let i = 0; i < 3; i++) {
         await assert.rejects(conn.query("select $1::int8 as v", [value]), /bigint/, String(value));
         await assert.rejects(conn.query("select $1::int8[] as v", [[value]]), /bigint/, String(value));
+      }
+    }
+  });
+});
+
+class Point {
+  readonly #x: number = 1;
+
+  toJSON(): unknown {
+    return { x: this.#x };
+  }
+}
+
+class Options {
+  depth?: number;
+}
+
+/** Sends `value` as JSON in every way there is; each is a promise of the JSON texts that were stored. */
+function jsonPaths(
+  conn: Connection,
+  value: unknown,
+  type: "json" | "jsonb",
+): Record<string, () => Promise<unknown>> {
+  const text = `select $1::${type}::text as v`;
+  const list = `select ($1::${type}[])[1]::text as v`;
+  const copy = (format: "binary" | "text") => async () => {
+    await conn.exec("truncate documents");
+    await conn.copyRows("documents", [type], [[value]], { format });
+    return await conn.sql`select ${sql.id(type)}::text from documents`.scalar();
+  };
+  const query = async (query: string, parameter: unknown) =>
+    (await conn.query<{ v: string }>(query, [parameter])).rows[0]!.v;
+  return {
+    first: () => query(text, value),
+    second: () => query(text, value),
+    list: () => query(list, [value]),
+    wrapped: () => query(text, sql.json(value)),
+    typed: () => query(text, sql.typed(value, type)),
+    batch: async () =>
+      ((await conn.batch([sql`select ${value}::${sql.raw(type)}::text as v`]))[0]!.rows[0] as { v: string })
+        .v,
+    copied: copy("binary"),
+    "copied as text": copy("text"),
+  };
+}
+
+test("what JSON has no form for is refused on every path, wherever it is", async () => {
+  await withConnection(async (conn) => {
+    await conn.exec("create temp table documents (json json, jsonb jsonb)");
+    const opaque: readonly (readonly [string, unknown])[] = [
+      ["a Map", new Map([["a", 1]])],
+      ["a Map", new Map()],
+      ["a Set", new Set([1])],
+      ["a WeakMap", new WeakMap()],
+      ["a RegExp", /a/],
+      ["an Error", new Error("a")],
+      ["a Promise", Promise.resolve(1)],
+    ];
+    for (const type of ["json", "jsonb"] as const) {
+      for (const [name, value] of opaque) {
+        for (const holder of [value, { a: [1, { b: value }] }, [value, {}], { a: "{}", b: value }]) {
+          for (const [path, send] of Object.entries(jsonPaths(conn, holder, type))) {
+            await assert.rejects(send(), (error: unknown) => {
+              assert.ok(error instanceof ValueError, `${name} ${path}: ${error}`);
+              assert.ok(error.message.includes(`${name}`), error.message);
+              return true;
+            });
+          }
+        }
+      }
+      await assert.rejects(conn.sql`select ${sql.json(new Date(NaN))}`, ValueError);
+    }
+    assert.deepStrictEqual((await conn.query("select count(*)::int4 as n from documents")).rows, [{ n: 0 }]);
+  });
+});
+
+test("what JSON.stringify says of an object is what is stored on every path", async () => {
+  await withConnection(async (conn) => {
+    await conn.exec("create temp table documents (json json, jsonb jsonb)");
+    const values: readonly (readonly [unknown, string])[] = [
+      [{}, "{}"],
+      [[{}, [], ""], '[{},[],""]'],
+      [{ a: {}, b: "{}" }, '{"a":{},"b":"{}"}'],
+      [new Point(), '{"x":1}'],
+      [{ a: new Point() }, '{"a":{"x":1}}'],
+      [new Options(), "{}"],
+      [Object.create(null), "{}"],
+      [{ a: undefined }, "{}"],
+      [{ a: new Date(0), b: {} }, '{"a":"1970-01-01T00:00:00.000Z","b":{}}'],
+      [new URL("http://localhost/"), '"http://localhost/"'],
+    ];
+    for (const [value, stored] of values) {
+      for (const [path, send] of Object.entries(jsonPaths(conn, value, "json"))) {
+        assert.equal(await send(), stored, path);
       }
     }
   });
