@@ -19,7 +19,7 @@ import { createMultirangeCodec, createRangeCodec } from "./range.ts";
 import { createTemporalCodecs } from "./temporal.ts";
 import { createTimestampCodec } from "./timestamp.ts";
 import { opaqueCodec, textCodec } from "./text.ts";
-import { catalogueName } from "./type_names.ts";
+import { ALIASES, parseTypeName, type TypeName } from "./type_names.ts";
 
 /** What a type is made of (`pg_type.typtype`; arrays apart). */
 export type TypeKind = "base" | "array" | "composite" | "domain" | "enum" | "range" | "multirange" | "pseudo";
@@ -64,8 +64,11 @@ export interface TypeDescription {
 export type TypeOverride = Partial<Omit<Codec, "name">>;
 
 /**
- * Overrides by a type's name (`"int8"`, `"mood[]"`, `"schema.mood"`) or OID; or `"text"`: every value is read as its
- * text, parameters are written as ever.
+ * Overrides by a type's name (`"int8"`, `"mood[]"`, `"schema.mood"`, `'schema."Mood"'`) or OID; or `"text"`: every value
+ * is read as its text, parameters are written as ever.
+ *
+ * A column of a domain comes as one of the type below it: only inside of arrays and composites, and as a parameter, has
+ * it the domain's override.
  */
 export type TypeOverrides = Readonly<Record<string | Oid, TypeOverride>> | "text";
 
@@ -115,7 +118,7 @@ export class Registry {
   readonly #temporal: ReadonlyMap<string, Codec> | undefined;
   /** Types beyond the built-in ones, by OID. */
   readonly #types: ReadonlyMap<Oid, TypeDescription>;
-  /** By `pg_type` name or OID. */
+  /** By OID, or what {@linkcode overrideKey} makes of a name. */
   readonly #overrides: ReadonlyMap<string | Oid, TypeOverride>;
   /** Derived codecs; `null` for a type that is not known, or is being derived. */
   readonly #codecs: Map<Oid, Codec | null> = new Map();
@@ -165,8 +168,21 @@ export class Registry {
       for (const type of [...own, ...builtins().values()]) {
         if (!this.#oidsByName.has(type.name)) this.#oidsByName.set(type.name, type.oid);
       }
+      for (const [alias, of] of ALIASES) this.#oidsByName.set(alias, this.#oidsByName.get(of)!);
     }
-    return this.#oidsByName.get(catalogueName(name)) ?? this.#names?.get(name);
+    return this.#oidsByName.get(name) ?? this.#oidOfParsed(parseTypeName(name)) ?? this.#names?.get(name);
+  }
+
+  #oidOfParsed(parsed: TypeName | undefined): Oid | undefined {
+    // Which schemas there are is the server's to say.
+    if (parsed === undefined || parsed.schema !== undefined && parsed.schema !== "pg_catalog") {
+      return undefined;
+    }
+    const { name, isArray } = parsed;
+    if (isArray) return this.#oidsByName!.get("_" + name);
+    // Written in quotes: an alias would have been replaced.
+    if (ALIASES.has(name)) return name === "char" ? CHAR : undefined;
+    return this.#oidsByName!.get(name);
   }
 
   /** The OID of the array type over an element type; `undefined` when it is not known. */
@@ -191,7 +207,16 @@ export class Registry {
     const merged = new Map(this.#overrides);
     for (const [key, override] of Object.entries(overrides)) {
       checkOverride(key, override);
-      merged.set(/^\d+$/.test(key) ? Number(key) : catalogueName(key), override);
+      if (/^\d+$/.test(key)) {
+        merged.set(Number(key), override);
+        continue;
+      }
+      const name = parseTypeName(key) ??
+        failOverrides(
+          `types[${JSON.stringify(key)}]`,
+          "a type's name, in double quotes where SQL needs them, or its OID",
+        );
+      merged.set(overrideKey(name), override);
     }
     return new Registry({ ...this.options, ...options }, this.#types, merged, this.#names);
   }
@@ -216,10 +241,21 @@ export class Registry {
     return applyOverride(codec ?? opaqueCodec(type?.name ?? String(oid)), override);
   }
 
-  #overrideOf({ name, schema = "pg_catalog" }: TypeDescription): TypeOverride | undefined {
+  #overrideOf(type: TypeDescription): TypeOverride | undefined {
     if (this.#overrides.size === 0) return undefined;
-    const qualified = name.startsWith("_") ? `_${schema}.${name.slice(1)}` : `${schema}.${name}`;
-    return this.#overrides.get(qualified) ?? this.#overrides.get(name);
+    // An array's own name is not told from that of another type which begins with an underscore.
+    const element = type.kind === "array" ? this.typeFor(type.element ?? 0) : undefined;
+    for (const isQualified of [true, false]) {
+      for (const each of [element, type]) {
+        if (each === undefined) continue;
+        const schema = isQualified ? each.schema ?? "pg_catalog" : undefined;
+        const override = this.#overrides.get(
+          overrideKey({ schema, name: each.name, isArray: each === element }),
+        );
+        if (override !== undefined) return override;
+      }
+    }
+    return undefined;
   }
 
   /** The codec that follows from what a type is made of. */
@@ -257,6 +293,13 @@ export class Registry {
     return this.#temporal?.get(name) ?? this.#dated.get(name) ?? DEFAULT_CODECS.get(name) ??
       opaqueCodec(name);
   }
+}
+
+/** OID of "char". */
+const CHAR = 18;
+
+function overrideKey({ schema = "", name, isArray }: TypeName): string {
+  return `${schema}\0${name}\0${isArray ? "[]" : ""}`;
 }
 
 const NO_CODECS: ReadonlyMap<string, Codec> = new Map();

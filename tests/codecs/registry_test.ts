@@ -3,6 +3,7 @@ import { test } from "node:test";
 import type { Codec } from "../../src/codecs/codec.ts";
 import { createRegistry } from "../../src/codecs/registry.ts";
 import type { Registry } from "../../src/codecs/registry.ts";
+import { ConfigurationError } from "../../src/errors.ts";
 import { decodeBinary, decodeText, encodeBinary, hex } from "./codec_cases.ts";
 
 const registry = createRegistry();
@@ -29,10 +30,31 @@ test("names are those of SQL and of pg_type", () => {
     _text: 1009,
     "character varying": 1043,
     "numeric(10, 2)": 1700,
+    Text: 25,
+    "float(24)": 700,
+    "float(25)": 701,
+    FLOAT: 701,
+    dec: 1700,
+    bigserial: 20,
+    "char": 1042,
+    "char(3)[]": 1014,
+    '"char"': 18,
+    "pg_catalog.char": 18,
+    '"char"[]': 1002,
+    "pg_catalog.int4": 23,
+    '"int4"': 23,
+    "int4 array": 1007,
+    "int4 ARRAY[4]": 1007,
+    "int4[3][3]": 1007,
+    "TIMESTAMP(3)  with time zone": 1184,
+    "interval day to second(3)": 1186,
+    "national character varying(20)": 1043,
   };
   for (const [name, oid] of Object.entries(names)) assert.equal(registry.oidOf(name), oid, name);
   assert.equal(registry.oidOf("timestamp with time zone[]"), 1185);
-  assert.equal(registry.oidOf("nosuch"), undefined);
+  for (const name of ["nosuch", '"int"', '"INT4"', "int 4", "public.int4", '"int4', "", "a.b.c"]) {
+    assert.equal(registry.oidOf(name), undefined, name);
+  }
   assert.equal(registry.arrayOf(25), 1009);
   assert.equal(registry.arrayOf(99_999), undefined);
 });
@@ -59,6 +81,90 @@ test("extend() makes another registry, whose overrides reach arrays", () => {
   assert.equal(codec(other, 3802).encodeText([1]), "[1]");
   assert.deepStrictEqual(decodeText(codec(registry.extend({ 3802: raw }), 3807), '{"1"}'), ["raw 1"]);
   assert.equal(decodeText(codec(other.extend({ jsonb: {} }), 3802), "1"), 1);
+});
+
+test("an override reaches the types that its name means in SQL, and no others", () => {
+  const types = registry.withTypes([
+    { oid: 50_001, name: "_odd", schema: "app", kind: "enum" },
+    { oid: 50_002, name: "__odd", schema: "app", kind: "array", element: 50_001 },
+    { oid: 50_003, name: "Odd", schema: "app", kind: "enum" },
+    { oid: 50_004, name: "_Odd", schema: "app", kind: "array", element: 50_003 },
+    { oid: 50_005, name: 'a "b".c', schema: "My App", kind: "enum" },
+    { oid: 50_006, name: "odd", schema: "app", kind: "enum" },
+    { oid: 50_007, name: "___odd", schema: "app", kind: "array", element: 50_006 },
+  ]);
+  const oids = [16, 18, 21, 23, 1007, 700, 701, 1042, 1043, 1114, 1184, 1186, 1700];
+  for (let oid = 50_001; oid <= 50_007; oid++) oids.push(oid);
+  // Whatever is not overridden refuses an empty text, or reads it as one.
+  const reached = (name: string): number[] => {
+    const other = types.extend({ [name]: { decodeText: () => "mine", decodeBinary: () => "mine" } });
+    return oids.filter((oid) => {
+      try {
+        return codec(other, oid).decodeText(new Uint8Array(1), 0, 0) === "mine";
+      } catch {
+        return false;
+      }
+    });
+  };
+  const cases: Readonly<Record<string, readonly number[]>> = {
+    "app._odd": [50_001],
+    '"app"."_odd"': [50_001],
+    '"_odd"': [50_001],
+    "app._odd[]": [50_002],
+    "app.__odd": [50_002],
+    'app."Odd"': [50_003],
+    '"Odd"': [50_003],
+    Odd: [50_003],
+    '"Odd"[]': [50_004],
+    '"My App"."a ""b"".c"': [50_005],
+    "app.odd": [50_006],
+    "odd[]": [50_007],
+    "other.odd": [],
+    "App.odd": [],
+    "float(24)": [700],
+    "float(53)": [701],
+    "character varying(20)": [1043],
+    "timestamp with time zone": [1184],
+    "Timestamp (3) With Time Zone": [1184],
+    timestamp: [1114],
+    INT: [23],
+    "int4[]": [1007],
+    _int4: [1007],
+    "integer ARRAY": [1007],
+    "pg_catalog.int4": [23],
+    smallserial: [21],
+    char: [1042],
+    '"char"': [18],
+    "interval year to month": [1186],
+    "dec(10, -2)": [1700],
+    "16": [16],
+    vector: [],
+  };
+  for (const [name, expected] of Object.entries(cases)) assert.deepStrictEqual(reached(name), expected, name);
+});
+
+test("an override by what is no type's name is refused by that name", () => {
+  for (
+    const name of [
+      "",
+      " ",
+      "int 4",
+      "setof int4",
+      "a.b.c",
+      '"int4',
+      'int4"',
+      "int4)",
+      "My Mood",
+      "[]",
+      ".int4",
+    ]
+  ) {
+    assert.throws(() => registry.extend({ [name]: { decodeText: () => "x" } }), (error: unknown) => {
+      assert.ok(error instanceof ConfigurationError, `${name}: ${error}`);
+      assert.ok(error.message.includes(`types[${JSON.stringify(name)}]`), error.message);
+      return true;
+    }, name);
+  }
 });
 
 test("an override of encodeText alone keeps decoding and drops the binary form sent", () => {
