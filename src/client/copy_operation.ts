@@ -85,10 +85,10 @@ export class CopyOperation {
     this.#connection.setReading(reading);
   }
 
-  /** The session's DateStyle, where it is not ISO. */
+  /** The session's DateStyle and TimeZone, where the style is not ISO. */
   get dateStyle(): string | undefined {
-    const style = this.#connection.session.parameters.get("DateStyle");
-    return style?.startsWith("ISO") ? undefined : style;
+    const settings = this.#connection.session.dateSettings;
+    return settings.startsWith("ISO") ? undefined : settings;
   }
 
   get #connection(): ServerConnection {

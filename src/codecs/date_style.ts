@@ -3,17 +3,22 @@
  *
  * German says which number is the day, and so does Postgres with its names of months in a timestamp. SQL, and Postgres
  * in a date, do not: there the session's DateStyle does, or a day past the 12th. Zones are told by abbreviations, of
- * which only UTC means the same everywhere.
+ * which only UTC means the same everywhere, and not even that where TimeZone defines its own: in `UTC+3` it is three
+ * hours west.
  */
 
 import { ValueError } from "../errors.ts";
 
-/** Which number comes first: the day, or the month. */
-export type DateOrder = "DMY" | "MDY";
+/** Which number comes first: the day, or the month. With a question mark where zones may be others than they say. */
+export type DateOrder = "DMY" | "MDY" | "DMY?" | "MDY?";
 
-/** The order that a setting of DateStyle (`"SQL, DMY"`) prints dates in. */
-export function dateOrderOf(dateStyle: string): DateOrder {
-  return dateStyle.includes("DMY") ? "DMY" : "MDY";
+/** The order that settings of DateStyle and TimeZone (`"SQL, DMY; Europe/Berlin"`) print dates in. */
+export function dateOrderOf(settings: string): DateOrder {
+  const [dateStyle = "", timeZone = ""] = settings.split("; ");
+  const order = dateStyle.includes("DMY") ? "DMY" : "MDY";
+  // Abbreviations of one's own come with an offset; of other names only those of Etc have digits that matter.
+  const isNamed = timeZone.startsWith("Etc/") || /^[^\d<]+$/.test(timeZone);
+  return isNamed ? order : `${order}?`;
 }
 
 const DATE = /^(\d\d)([./-])(\d\d)\2(\d{4,})( BC)?$/;
@@ -45,12 +50,14 @@ export function isoTimestamp(name: string, text: string, order: DateOrder | unde
   let match = TIMESTAMP.exec(text);
   if (match !== null) {
     const [, date, clock, zone, era = ""] = match;
+    checkZone(name, zone, order);
     return `${isoDate(date!, order)} ${clock}${isoOffset(zone)}${era}`;
   }
   match = POSTGRES_TIMESTAMP.exec(text);
   const month = match === null ? -1 : MONTHS.indexOf((match[2] ?? match[3])!);
   if (match === null || month < 0 || month % 3 !== 0) return failDateStyle(name);
   const [, firstDay, , , secondDay, clock, year, zone, era = ""] = match;
+  checkZone(name, zone, order);
   const number = String(month / 3 + 1).padStart(2, "0");
   return `${year}-${number}-${firstDay ?? secondDay} ${clock}${isoOffset(zone)}${era}`;
 }
@@ -58,7 +65,12 @@ export function isoTimestamp(name: string, text: string, order: DateOrder | unde
 function isDayFirst(first: number, second: number, order: DateOrder | undefined): boolean | undefined {
   if (first > 12) return true;
   if (second > 12) return false;
-  return first === second ? true : order === undefined ? undefined : order === "DMY";
+  return first === second ? true : order?.startsWith("DMY");
+}
+
+/** Refuses a zone that need not be what its abbreviation says. */
+function checkZone(name: string, zone: string | undefined, order: DateOrder | undefined): void {
+  if (zone !== undefined && (order === undefined || order.endsWith("?"))) failDateStyle(name);
 }
 
 /** `+HH:MM`, or `+HH:MM:SS`, of an offset with or without colons; nothing where there is no zone. */

@@ -538,12 +538,14 @@ export class Engine {
     }
   }
 
-  /** The style of a request's dates, unless something in its own segment may have changed it. */
+  /** DateStyle and TimeZone of a request's dates, unless something in its own segment may have changed the style. */
   #dateStyle(request: Request): string | undefined {
     const isFirst = request.kind === SIMPLE
       ? request.results === null && !/datestyle/i.test(request.text)
       : !request.inBatch && request.sync === SYNC_EACH;
-    return isFirst ? this.session.parameters.get(DATE_STYLE) : undefined;
+    if (!isFirst) return undefined;
+    const mayChangeZone = request.kind === SIMPLE && /time\s*zone/i.test(request.text);
+    return mayChangeZone ? this.session.parameters.get(DATE_STYLE) : this.session.dateSettings;
   }
 
   #onDescribed(request: Request, fields: readonly backend.Field[] | null): void {

@@ -32,7 +32,7 @@ export interface RowPlanner {
   /**
    * A decoder for rows of these fields in these formats.
    *
-   * @param dateStyle the session's DateStyle, where it is sure to be that of the rows
+   * @param dateStyle the session's DateStyle, where it is sure to be that of the rows, and its TimeZone
    */
   plan(fields: readonly Field[], dateStyle?: string): RowDecoder;
   /** The format codes to ask for when the fields are known. */

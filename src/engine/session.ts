@@ -13,4 +13,9 @@ export class Session {
   protocolVersion: number = 0;
   /** `I`, `T` or `E` as a byte, as of the last ReadyForQuery. */
   transactionStatus: number = IDLE;
+
+  /** What the text of dates depends on: `"SQL, DMY; Europe/Berlin"`. */
+  get dateSettings(): string {
+    return `${this.parameters.get("DateStyle")}; ${this.parameters.get("TimeZone") ?? ""}`;
+  }
 }

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { createDateCodec, dateCodec } from "../../src/codecs/date.ts";
+import { dateOrderOf } from "../../src/codecs/date_style.ts";
 import { createRegistry } from "../../src/codecs/registry.ts";
 import { formatDate } from "../../src/codecs/text_form.ts";
 import { timeCodec, timetzCodec } from "../../src/codecs/time.ts";
@@ -133,7 +134,7 @@ test("timestamps outside the range of a Date are refused", () => {
 
 test("other DateStyles are read where they say what they mean, else refused", () => {
   const instant = new Date("2026-08-18T01:02:03.500Z");
-  assertCases(timestamptzCodec, [
+  assertCases(createTimestampCodec("timestamptz", dateOrderOf("SQL, DMY; UTC")), [
     [instant, "18.08.2026 01:02:03.5 UTC"],
     [instant, "18.08.2026 06:47:03.5 +0545"],
     [instant, "Tue 18 Aug 01:02:03.5 2026 UTC"],
@@ -153,8 +154,31 @@ test("other DateStyles are read where they say what they mean, else refused", ()
       "Tue 18 Aug 03:02:03 2026 CEST",
       "nonsense",
       "",
+      // Nothing says that the zone's name is not somebody's own.
+      "18.08.2026 01:02:03.5 UTC",
+      "Tue Aug 18 06:47:03.5 2026 +0545",
     ],
   });
+  assertRefuses(createTimestampCodec("timestamptz", dateOrderOf("German, DMY; Europe/Berlin")), ValueError, {
+    text: ["18.08.2026 03:02:03.5 CEST", "Tue 18 Aug 03:02:03 2026 CEST"],
+  });
+  const own = createTimestampCodec("timestamptz", dateOrderOf("SQL, DMY; UTC+3"));
+  assertRefuses(own, ValueError, { text: ["18/08/2026 01:02:03.5 UTC", "Tue 18 Aug 06:47:03.5 2026 +0545"] });
+  assertCases(own, [[instant, "2026-08-18 04:02:03.5+03"]]);
+  assertCases(createTimestampCodec("timestamp", dateOrderOf("SQL, DMY; UTC+3")), [
+    [new Date("2026-08-05T01:02:03.5Z"), "05/08/2026 01:02:03.5"],
+  ]);
+});
+
+test("only a TimeZone that is a name has abbreviations that are known", () => {
+  for (const zone of ["UTC", "Europe/Berlin", "Etc/GMT-5", "America/Port-au-Prince", "GMT"]) {
+    assert.equal(dateOrderOf(`SQL, DMY; ${zone}`), "DMY", zone);
+    assert.equal(dateOrderOf(`German; ${zone}`), "MDY", zone);
+  }
+  for (const zone of ["", "UTC+3", "utc-03:30", "<UTC>-3", "<+05>-3", "GMT5GMT", "DMY+1"]) {
+    assert.equal(dateOrderOf(`Postgres, MDY; ${zone}`), "MDY?", zone);
+  }
+  assert.equal(dateOrderOf("SQL, DMY"), "DMY?");
 });
 
 test("timestamps agree in text and binary", () => {
