@@ -366,10 +366,11 @@ async function mendRows(
 function decodeRows(
   executor: Executor,
   fields: readonly Field[],
-  { shape }: UnknownColumns,
+  { shape, order }: UnknownColumns,
   rows: unknown[],
 ): void {
-  const decode = createDecoder(fields, executor.types.registry, shape);
+  const { types } = executor;
+  const decode = createDecoder(fields, types.dated(types.registry, order), shape);
   for (let i = 0; i < rows.length; i++) {
     const row = rows[i];
     if (row instanceof UndecodedRow) rows[i] = decode(row.bytes, 0, row.bytes.length);
@@ -382,11 +383,12 @@ function decodeColumn(
   executor: Executor,
   fields: readonly Field[],
   column: number,
-  { shape }: UnknownColumns,
+  { shape, order }: UnknownColumns,
   rows: readonly unknown[],
 ): void {
   const { name, typeOid } = fields[column]!;
-  const codec = executor.types.registry.codecFor(typeOid);
+  const { types } = executor;
+  const codec = types.dated(types.registry, order).codecFor(typeOid);
   if (codec === undefined) return;
   const key = shape === "array" ? column : name;
   // Of columns with one name the last is in the row.

@@ -47,14 +47,14 @@ class ShapePlanner implements RowPlanner {
   }
 
   plan(fields: readonly Field[], dateStyle?: string): RowDecoder {
-    if (this.#shape !== "json") this.#types.notice(fields, this.#shape);
     const order = dateStyle === undefined ? undefined : dateOrderOf(dateStyle);
+    if (this.#shape !== "json") this.#types.notice(fields, this.#shape, order);
     const registry = this.#types.dated(this.#registry, order);
     const decode = this.#shape === "json"
       ? createJsonRowDecoder(fields, registry)
       : createRowDecoder(fields, registry, this.#shape, true);
     return fields.some(({ typeOid }) => this.#types.mayBeAltered(typeOid))
-      ? this.#patient(fields, decode)
+      ? this.#patient(fields, decode, order)
       : decode;
   }
 
@@ -64,13 +64,13 @@ class ShapePlanner implements RowPlanner {
     return resultFormats(fields, this.#registry);
   }
 
-  #patient(fields: readonly Field[], decode: RowDecoder): RowDecoder {
+  #patient(fields: readonly Field[], decode: RowDecoder, order: DateOrder | undefined): RowDecoder {
     const patient: RowDecoder = (bytes, start, end) => {
       try {
         return decode(bytes, start, end);
       } catch (error) {
         if (error instanceof ProtocolError) throw error;
-        this.#types.noteAltered(fields, this.#shape);
+        this.#types.noteAltered(fields, this.#shape, order);
         if (!this.#keeps) throw error;
         return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
       }
@@ -93,6 +93,8 @@ export interface UnknownColumns {
   readonly columns: readonly number[];
   /** Whether some rows are not decoded at all. */
   readonly altered: boolean;
+  /** The order of day and month in their text, where it is known. */
+  readonly order: DateOrder | undefined;
 }
 
 /** What is known of a database's types, whoever reads them in whatever representation. */
@@ -199,21 +201,21 @@ export class Types {
   }
 
   /** Remembers which columns of a plan have types that may still be learnt. */
-  notice(fields: readonly Field[], shape: RowShape): void {
+  notice(fields: readonly Field[], shape: RowShape, order: DateOrder | undefined): void {
     const columns: number[] = [];
     fields.forEach(({ typeOid }, i) => {
       if (this.isUnknown(typeOid)) columns.push(i);
     });
     if (columns.length === 0) return;
     this.#anyUnknown = true;
-    this.#unknown.set(fields, { shape, columns, altered: false });
+    this.#unknown.set(fields, { shape, columns, altered: false, order });
   }
 
   /** Remembers that rows did not fit what was known of their types. */
-  noteAltered(fields: readonly Field[], shape: RowShape): void {
+  noteAltered(fields: readonly Field[], shape: RowShape, order: DateOrder | undefined): void {
     this.#anyUnknown = true;
     const columns = this.#unknown.get(fields)?.columns ?? [];
-    this.#unknown.set(fields, { shape, columns, altered: true });
+    this.#unknown.set(fields, { shape, columns, altered: true, order });
     this.forgetAltered();
   }
 

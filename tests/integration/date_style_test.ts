@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Connection, createPool, sql, ValueError } from "../../mod.ts";
 import { withConnection } from "../_support/session.ts";
-import { leavesNoSession, testUrl } from "../_support/server.ts";
+import { leavesNoSession, testUrl, withSchema } from "../_support/server.ts";
 
 const STYLES = [
   "ISO, MDY",
@@ -94,6 +94,109 @@ for (const style of STYLES) {
     });
   });
 }
+
+/** TimeZone as people set it, each with a name of its own for its offset, or a wrong one. */
+const OWN_ZONES = [
+  "UTC+3",
+  "GMT-5:30",
+  "<UTC>-3",
+  "<+05>-3",
+  "<+03>-3",
+  "FOO+5",
+  "Z4",
+  "GMT5UTC,M3.2.0,M11.1.0",
+];
+
+for (const style of STYLES) {
+  test(`DateStyle ${style}: no zone's own name makes another instant`, async () => {
+    await withConnection(async (conn) => {
+      const text =
+        `select timestamptz '2026-08-05 01:02:03.5+00' as z, timestamptz '2026-01-05 01:02:03.5+00' as w,
+        date '2026-08-05' as d, array[timestamp '2026-08-05 01:02:03.5'] as s`;
+      const instant = new Date("2026-08-05T01:02:03.500Z");
+      const wanted = [{ z: instant, w: new Date("2026-01-05T01:02:03.500Z"), d: "2026-08-05", s: [instant] }];
+      const dates = "select d, s from (" + text + ") q";
+      for (const zone of OWN_ZONES) {
+        await settings(conn, style, "postgres", zone);
+        const own = `${text} /* ${zone} */`;
+        for (let n = 0; n < 3; n++) assert.deepStrictEqual((await conn.query(own)).rows, wanted, zone);
+        const json = async (text: string): Promise<unknown> =>
+          JSON.parse(await conn.sql`${sql.raw(text)}`.json());
+        const agg = async (text: string): Promise<unknown> =>
+          JSON.parse(await conn.sql<string>`select json_agg(j)::text from (${sql.raw(text)}) j`.scalar());
+        const copied = async (): Promise<unknown[]> => {
+          const rows = [];
+          for await (const row of conn.copyTo(`copy (${text}) to stdout (format text)`).rows()) {
+            rows.push(row);
+          }
+          return rows;
+        };
+        // Where the text does not say which instant it is.
+        const ends = async (value: Promise<unknown>, wanted: unknown): Promise<void> => {
+          if (style.startsWith("ISO")) assert.deepStrictEqual(await value, wanted, zone);
+          else await assert.rejects(value, { name: "ValueError", message: /set DateStyle to ISO$/ }, zone);
+        };
+        await ends(conn.exec(text).then(([result]) => result!.rows), wanted);
+        await ends(copied(), wanted);
+        await ends(json(text), await agg(text));
+        assert.deepStrictEqual((await conn.exec(dates))[0]!.rows, [{ d: "2026-08-05", s: [instant] }], zone);
+        assert.deepStrictEqual(await json(dates), await agg(dates), zone);
+      }
+    }, { within: 60_000 });
+  });
+}
+
+test("a zone that is set by the script itself makes no other instant", async () => {
+  await withConnection(async (conn) => {
+    await settings(conn, "German", "postgres", "UTC");
+    const text = "select timestamptz '2026-08-05 01:02:03.5+00' as z, date '2026-08-05' as d";
+    const wanted = [{ z: new Date("2026-08-05T01:02:03.500Z"), d: "2026-08-05" }];
+    assert.deepStrictEqual((await conn.exec(text))[0]!.rows, wanted);
+    for (const set of ["set timezone = 'UTC+3'", "set time zone 'UTC+3'", "set local time  zone 'UTC+3'"]) {
+      await assert.rejects(conn.exec(`${set}; ${text}`), ValueError, set);
+    }
+    await assert.rejects(conn.exec(text), ValueError);
+    assert.deepStrictEqual((await conn.query(text)).rows, wanted);
+  });
+});
+
+test("composites and ranges of dates that are met for the first time are equal ever after", async () => {
+  await withSchema((schema) =>
+    withConnection(async (conn) => {
+      for (const [i, style] of STYLES.entries()) {
+        await settings(conn, style, "postgres", "UTC");
+        await conn.exec(`
+          create type ${schema}.dates${i} as (d date, s timestamp, z timestamptz, ds date[], r tsrange, i interval);
+          create type ${schema}.range${i} as range (subtype = ${schema}.dates${i});
+          create domain ${schema}.day${i} as date`);
+        const row = (hour: number) =>
+          `row('2026-08-05', '2026-08-05 0${hour}:02:03.5', '2026-08-05 01:02:03.5+00', array[date '0044-03-05 BC', null],
+            tsrange('2026-08-05', '2026-08-06'), '1 day')::${schema}.dates${i}`;
+        await conn.exec("set datestyle to iso; set intervalstyle = postgres");
+        await conn.exec(`create table ${schema}.t${i} as select ${row(1)} as a, array[${row(2)}] as b,
+          ${schema}.range${i}(${row(3)}, null) as c, array['2026-08-05'::${schema}.day${i}] as d`);
+        await settings(conn, style, "postgres", "UTC");
+        const ask = async (conn: Connection) => (await conn.query(`select * from ${schema}.t${i}`)).rows;
+        const exec = async (conn: Connection) => (await conn.exec(`select * from ${schema}.t${i}`))[0]!.rows;
+        const read: unknown[] = [];
+        for (const first of [ask, exec]) {
+          // Another connection has to learn the types anew.
+          await withConnection(async (other) => {
+            await settings(other, style, "postgres", "UTC");
+            read.push(await first(other), await ask(other), await ask(other), await exec(other));
+          });
+        }
+        for (const rows of read) assert.deepStrictEqual(rows, read[1], style);
+        const [{ a }] = read[0] as [{ a: Record<string, unknown> }];
+        assert.deepStrictEqual([a["d"], a["s"], a["ds"]], [
+          "2026-08-05",
+          new Date("2026-08-05T01:02:03.5Z"),
+          ["0044-03-05 BC", null],
+        ]);
+      }
+    }, { within: 60_000 })
+  );
+});
 
 test("a style that is set meanwhile is noticed, and never leads to a wrong date", async () => {
   await withConnection(async (conn) => {
