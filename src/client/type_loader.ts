@@ -59,9 +59,6 @@ const KINDS: Readonly<Record<string, TypeKind>> = {
   r: "range",
 };
 
-// A type's parts have parts: deeper nesting than this is no accident.
-const MOST_ROUNDS = 16;
-
 /** Learns types and what they are made of; false when the server could not be asked. */
 export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<boolean> {
   const { types } = executor;
@@ -116,7 +113,8 @@ async function lookUp(executor: Executor, oids: readonly number[]): Promise<bool
   let wanted = oids.filter((oid) => types.isUnknown(oid));
   const descriptions: TypeDescription[] = [];
   const asked = new Set<number>();
-  for (let round = 0; wanted.length > 0 && round < MOST_ROUNDS; round++) {
+  // Nothing is asked for twice: it ends with the catalogue at the latest.
+  while (wanted.length > 0) {
     // Given as text the array needs no description, and the look-up one round trip.
     const request = await askServer(executor, LOOK_UP, `{${wanted.join()}}`);
     if (request.failure !== null) return false;
@@ -225,9 +223,11 @@ export function withNames<R>(executor: Executor, run: () => Promise<R>): Promise
 
 async function runWithNames<R>(executor: Executor, run: () => Promise<R>, first: unknown): Promise<R> {
   let error = first;
-  for (let round = 0; round < MOST_ROUNDS; round++) {
-    if (!(error instanceof UnknownTypeError)) throw error;
+  const looked = new Set<number | string>();
+  for (;;) {
+    if (!(error instanceof UnknownTypeError) || looked.has(error.type)) throw error;
     const { type } = error;
+    looked.add(type);
     const loaded = typeof type === "string"
       ? await loadName(executor, type)
       : await loadTypes(executor, [type]);
@@ -238,7 +238,6 @@ async function runWithNames<R>(executor: Executor, run: () => Promise<R>, first:
       error = next;
     }
   }
-  throw error;
 }
 
 /** Takes note of what a settled request may have changed; false when {@linkcode mend} may have something to do. */
@@ -293,14 +292,15 @@ export async function mend(
   if (isStale(request) && executor.types.forgetNames() && !executor.inBlock?.()) {
     settled = await withNames(executor, () => again(values));
   }
-  for (let round = 0; settled.failure !== null && !settled.aborted && round < MOST_ROUNDS; round++) {
+  while (settled.failure !== null && !settled.aborted) {
     const error = settled.failure();
     // Nothing was executed: after the look-up it may be.
     if (!(error instanceof UnknownTypeError) || typeof error.type === "string") return settled;
     if (looked.has(error.type)) return settled;
     looked.add(error.type);
     // Somebody else may have learned it meanwhile.
-    if (executor.types.isUnknown(error.type) && !await loadTypes(executor, [error.type])) return settled;
+    const wanted = [error.type, ...settled.statement?.parameterTypes ?? []];
+    if (executor.types.isUnknown(error.type) && !await loadTypes(executor, wanted)) return settled;
     if (executor.types.isUnknown(error.type)) return settled;
     settled = await again(values);
   }

@@ -45,6 +45,46 @@ async function lookUps(conn: Pick<Connection, "sql">): Promise<number> {
   );
 }
 
+inSchema("types as deep as the server takes them are read to their ends", async (conn) => {
+  const depth = 20;
+  let composites = "create type c0 as (v int4);";
+  let domains = "create domain d0 as int4;";
+  let value: unknown = { v: 1 };
+  let row = "row(1)";
+  for (let i = 1; i <= depth; i++) {
+    composites += `create type c${i} as (v c${i - 1});`;
+    row = `row(${row}::c${i - 1})`;
+    value = { v: value };
+  }
+  for (let i = 1; i <= 2 * depth; i++) domains += `create domain d${i} as d${i - 1};`;
+  await conn.exec(composites + domains);
+  assert.deepStrictEqual(await read(conn, `select ${row}::c${depth} as v`), value);
+  assert.deepStrictEqual(await read(conn, `select array[1::d${2 * depth}] as v`), [1]);
+  const json = await conn.sql`select ${sql.raw(row)}::${sql.raw(`c${depth}`)} as v`.json();
+  assert.deepStrictEqual(JSON.parse(json), [{ v: value }]);
+  for (let i = 0; i < 3; i++) {
+    const back = await conn.query(`select $1::c${depth} = ${row}::c${depth} as v`, [value]);
+    assert.deepStrictEqual(back.rows, [{ v: true }]);
+  }
+});
+
+inSchema("a statement may have any number of parameters of types that are not known yet", async (conn) => {
+  const count = 40;
+  let text = "";
+  for (let i = 0; i < 2 * count; i++) text += `create type e${i} as enum ('a');`;
+  await conn.exec(text);
+  const columns = (of: (i: number) => string): string =>
+    Array.from({ length: count }, (_, i) => of(i)).join();
+  const row = Array(count).fill(["a"]);
+  const before = await lookUps(conn);
+  const inferred = await conn.query(`select array[${columns((i) => `$${i + 1}::e${i}[]::text`)}] as v`, row);
+  assert.deepStrictEqual(inferred.rows, [{ v: row.map(() => "{a}") }]);
+  assert.ok(await lookUps(conn) - before <= 1);
+  const typed = row.map((value, i) => sql.typed(value, `e${count + i}[]`));
+  const named = await conn.query(`select array[${columns((i) => `$${i + 1}::text`)}] as v`, typed);
+  assert.deepStrictEqual(named.rows, [{ v: row.map(() => "{a}") }]);
+});
+
 inSchema("types within types, to any depth", async (conn) => {
   await conn.exec(`create type mood as enum ('sad', 'ok'); create domain small as int2 check (value < 100);
     create type inner_pair as (m mood, n small); create type outer_pair as (p inner_pair, list inner_pair[], at timestamptz);
