@@ -4,7 +4,7 @@ import { ValueError } from "../errors.ts";
 import { isGivenAway } from "../wire/framer.ts";
 import type { Codec } from "./codec.ts";
 import { HEX, HEX_VALUES } from "./hex.ts";
-import { failType } from "./text_form.ts";
+import { failType, isTime, textForm } from "./text_form.ts";
 
 const BACKSLASH = 0x5c;
 
@@ -32,6 +32,8 @@ export const byteaCodec: Codec<Uint8Array> = {
     return copy;
   },
   encodeText(value): string {
+    // A Date's text is sent before anyone knows the type, as a string's is.
+    if (isTime(value)) return textForm(value)!;
     const bytes = byteView(value) ?? failBytes(value);
     const digits: string[] = ["\\x"];
     for (let i = 0; i < bytes.length; i++) digits.push(HEX[bytes[i]!]!);

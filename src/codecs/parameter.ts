@@ -104,8 +104,11 @@ function snapshotValue(value: unknown, depth: number = 0): unknown {
     // Keeps its class: a Float64Array may be numbers for an array type.
     return (value as Float64Array).slice();
   }
+  // Each stays of its kind: bytes are numbers for an array type, a buffer of them is not.
+  if (value instanceof DataView) return new DataView(new Uint8Array(byteView(value)!).buffer);
+  if (value instanceof Uint8Array) return new Uint8Array(value);
   const bytes = byteView(value);
-  if (bytes !== undefined) return new Uint8Array(bytes);
+  if (bytes !== undefined) return new Uint8Array(bytes).buffer;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null ? snapshotObject(value, depth) : value;
 }

@@ -329,6 +329,7 @@ test("snapshot() copies what could be written over", () => {
     new Typed(bytes, "bytea"),
     new ArrayValue([bytes]),
     floats,
+    bytes.buffer,
   ];
   const copies = snapshot(values);
   bytes.fill(9);
@@ -340,11 +341,12 @@ test("snapshot() copies what could be written over", () => {
     hex("010203"),
     new Date(0),
     [1, [hex("010203")]],
-    hex("02"),
+    new DataView(hex("02").buffer),
   ]);
   assert.deepStrictEqual((copies[5] as Typed).value, hex("010203"));
   assert.deepStrictEqual((copies[6] as ArrayValue).values, [hex("010203")]);
   assert.deepStrictEqual(copies[7], new Float64Array([1]));
+  assert.deepStrictEqual(copies[8], hex("010203").buffer);
   const simple = ["a", 1, null];
   assert.equal(snapshot(simple), simple);
 });
