@@ -62,15 +62,17 @@ export function parseFloat64(bytes: Uint8Array, start: number, end: number): num
     : parseSpecial(bytes, start, end);
 }
 
-/** Whether there are digits, signs, points and an `e` alone: Number() takes more than the server prints. */
+/**
+ * Whether Number() takes the text for no more than a decimal: it begins and ends as one, which spaces do not, and has
+ * no `0x`. What is wrong in between makes NaN.
+ */
 function isDecimal(bytes: Uint8Array, start: number, end: number): boolean {
-  for (let at = start; at < end; at++) {
-    const byte = bytes[at]!;
-    if ((byte - 0x30) >>> 0 > 9 && byte !== 0x2e && byte !== 0x2d && byte !== 0x65 && byte !== 0x2b) {
-      return false;
-    }
-  }
-  return end > start;
+  if (end <= start) return false;
+  const first = bytes[start]!;
+  const last = bytes[end - 1]!;
+  // A digit, a sign or a point; a digit or a point.
+  return first >= 0x2b && first <= 0x39 && last >= 0x2e && last <= 0x39 &&
+    (first !== 0x30 || end - start === 1 || bytes[start + 1]! < 0x41 || bytes[start + 1] === 0x65);
 }
 
 function checkDecimal(value: number): number {
