@@ -4,9 +4,10 @@ import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import type { TypeOverrides } from "../codecs/registry.ts";
-import { EXTENDED, Request, type RowPlanner, SYNC_LATER } from "../engine/request.ts";
+import { EXTENDED, Request, type RowPlanner, STREAM, SYNC_LATER } from "../engine/request.ts";
 import type { Statement as Prepared } from "../engine/statement_cache.ts";
-import { bindParameters } from "./parameters.ts";
+import { bindParameters, BoundParameters } from "./parameters.ts";
+import { TypeLearner } from "./type_query.ts";
 import type { Types } from "./types.ts";
 import type { BatchSource } from "./row_stream.ts";
 import type { Statement } from "./sql.ts";
@@ -27,6 +28,8 @@ export interface Executor {
   attach(): Promise<Attachment>;
   /** Whether a request goes into a transaction block, which it would break by failing. Default: none does. */
   inBlock?(): boolean;
+  /** Who can be asked about types once this has ended. */
+  afterwards?(): Executor | undefined;
 }
 
 /** A connection for one operation that takes its time. */
@@ -68,6 +71,7 @@ export function executorFor(executor: Executor, options: Pick<QueryOptions, "typ
     openStream: (request, site) => executor.openStream(request, site),
     attach: () => executor.attach(),
     inBlock: () => executor.inBlock?.() ?? false,
+    afterwards: () => executor.afterwards?.(),
   };
 }
 
@@ -87,6 +91,22 @@ export function createRequest(
     onSettled,
   );
   request.alone = mayCopyIn(text);
+  if (request.parameters.ambiguous) request.learner = createLearner(executor, request);
+  return request;
+}
+
+function createLearner({ types }: Executor, request: Request): TypeLearner {
+  return new TypeLearner(types, request.parameters as BoundParameters);
+}
+
+/** Makes the request of a statement whose rows are given away as they come: all of their types must be known before. */
+export function createStream(executor: Executor, statement: Statement): Request {
+  const { types } = executor;
+  const request = createRequest(executor, STREAM, statement, types.streamed, () => {});
+  const { parameters } = request;
+  const bound = parameters instanceof BoundParameters ? parameters : undefined;
+  request.learner = new TypeLearner(types, bound, true);
+  request.describes = true;
   return request;
 }
 
@@ -172,6 +192,7 @@ export function execute(
   const request = new Request(kind, text, parameters, planner, resolve);
   request.alone = mayCopyIn(text);
   request.statement = prepared;
+  if (parameters.ambiguous) request.learner = createLearner(executor, request);
   trace(request, options?.label);
   if (options === undefined) executor.submit(request);
   else submitWith(executor, request, options, resolve);

@@ -1,6 +1,6 @@
 /** The values of one execution, as the engine wants them. */
 
-import { isAmbiguous, snapshot } from "../codecs/parameter.ts";
+import { ArrayValue, isAmbiguous, snapshot, Typed } from "../codecs/parameter.ts";
 import { encodeParameters, parameterTypes } from "../codecs/parameter_encoder.ts";
 import type { Registry } from "../codecs/registry.ts";
 import { ValueError } from "../errors.ts";
@@ -11,11 +11,13 @@ import type { Writer } from "../wire/writer.ts";
 const NONE_DECLARED: readonly number[] = [];
 const MOST_PARAMETERS = 65_535;
 
-class BoundParameters implements Parameters {
+/** Values, and the codecs that they are written with. */
+export class BoundParameters implements Parameters {
   readonly declaredTypes: readonly number[];
   readonly ambiguous: boolean;
   values: readonly unknown[];
-  readonly #registry: Registry;
+  /** Replaced when types have been learnt before the values are written. */
+  registry: Registry;
 
   constructor(values: readonly unknown[], registry: Registry) {
     // Parse has no room for them either, and would be written first.
@@ -25,18 +27,23 @@ class BoundParameters implements Parameters {
       );
     }
     this.values = values;
-    this.#registry = registry;
+    this.registry = registry;
     const types = parameterTypes(values, registry);
     this.declaredTypes = types.some(isDeclared) ? types : NONE_DECLARED;
-    this.ambiguous = needsDescription(values, types);
+    this.ambiguous = needsDescription(values, types, registry);
   }
 
   write(writer: Writer, types: readonly number[] | null): void {
-    encodeParameters(this.values, types, this.#registry, writer);
+    encodeParameters(this.values, types, this.registry, writer);
   }
 
   snapshot(): void {
     this.values = snapshot(this.values);
+  }
+
+  /** Of the parameters' types those without which a value cannot be written. */
+  needed(types: readonly number[] | null): number[] {
+    return types?.filter((_, i) => isAmbiguous(plainValue(this.values[i]))) ?? [];
   }
 }
 
@@ -45,11 +52,27 @@ function isDeclared(oid: number): boolean {
 }
 
 /** Whether a value has to wait for the server's word. One of a declared type needs none. */
-function needsDescription(values: readonly unknown[], types: readonly number[]): boolean {
+function needsDescription(
+  values: readonly unknown[],
+  types: readonly number[],
+  registry: Registry,
+): boolean {
   for (let i = 0; i < values.length; i++) {
-    if ((types.length === 0 || types[i] === 0) && isAmbiguous(values[i])) return true;
+    const type = types.length === 0 ? 0 : types[i]!;
+    if (
+      type === 0
+        ? isAmbiguous(values[i])
+        : registry.typeFor(type) === undefined && isAmbiguous(plainValue(values[i]))
+    ) {
+      return true;
+    }
   }
   return false;
+}
+
+function plainValue(value: unknown): unknown {
+  if (value instanceof Typed) return value.value;
+  return value instanceof ArrayValue ? value.values : value;
 }
 
 /** Parameters for these values; nothing is encoded yet. */

@@ -65,6 +65,7 @@ export class TransactionExecutor implements Executor {
   readonly #connection: ServerConnection;
   readonly #lease: Lease;
   readonly #beginText: string;
+  readonly #owner: Executor;
   #begin: Request | undefined = undefined;
   /** Segments that wait for the answer to BEGIN. */
   #waiting: Request[] = [];
@@ -82,6 +83,7 @@ export class TransactionExecutor implements Executor {
     this.#connection = connection;
     this.#lease = lease;
     this.#beginText = begin;
+    this.#owner = owner;
     this.types = owner.types;
     this.keepsStacks = owner.keepsStacks;
   }
@@ -154,6 +156,10 @@ export class TransactionExecutor implements Executor {
 
   inBlock(): boolean {
     return true;
+  }
+
+  afterwards(): Executor | undefined {
+    return this.#ended === undefined || this.#endedByQuery ? undefined : this.#owner;
   }
 
   attach(): Promise<Attachment> {

@@ -3,89 +3,50 @@
  * arrays of them. A look-up that fails breaks no query: the values stay text.
  */
 
-import type { TypeDescription, TypeKind } from "../codecs/registry.ts";
 import { UnknownTypeError } from "../codecs/unknown_type.ts";
-import { DESCRIBE, EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
+import { EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
 import { isTypeLost } from "../engine/request_writer.ts";
 import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
 import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 import { execute, executeBatch, type Executor, type QueryOptions } from "./executor.ts";
 import type { Statement } from "./sql.ts";
+import { SAVEPOINT, TypeQuery } from "./type_query.ts";
 import { createDecoder, type RowShape, UndecodedRow, type UnknownColumns } from "./types.ts";
-
-// typcategory A alone is not enough: a user may give it to any type.
-const LOOK_UP = `
-select t.oid, t.typname,
-  case when t.typelem <> 0 and t.typinput = 'pg_catalog.array_in'::regproc then 'A' else t.typtype end,
-  t.typelem, e.typdelim, t.typbasetype, r.rngsubtype,
-  (select m.rngtypid from pg_catalog.pg_range m where m.rngmultitypid = t.oid),
-  (select pg_catalog.array_agg(a.attname::text order by a.attnum) from pg_catalog.pg_attribute a
-    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
-  (select pg_catalog.array_agg(a.atttypid order by a.attnum) from pg_catalog.pg_attribute a
-    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
-  n.nspname
-from pg_catalog.pg_type t
-left join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-left join pg_catalog.pg_type e on e.oid = t.typelem
-left join pg_catalog.pg_range r on r.rngtypid = t.oid
-where t.oid = any($1::oid[])
-  or t.oid in (select a.typarray from pg_catalog.pg_type a where a.oid = any($1::oid[]))`;
 
 const RESOLVE_NAME = "select pg_catalog.to_regtype($1)::oid";
 
-type TypeRow = [
-  oid: number,
-  name: string,
-  kind: string,
-  element: number,
-  delimiter: string | null,
-  base: number,
-  subtype: number | null,
-  range: number | null,
-  attributeNames: string[] | null,
-  attributeTypes: number[] | null,
-  schema: string | null,
-];
-
-const KINDS: Readonly<Record<string, TypeKind>> = {
-  A: "array",
-  b: "base",
-  c: "composite",
-  d: "domain",
-  e: "enum",
-  m: "multirange",
-  p: "pseudo",
-  r: "range",
-};
-
-// A type's parts have parts: deeper nesting than this is no accident.
+// A value's names lead to types, and these to others: more than this is no accident.
 const MOST_ROUNDS = 16;
 
-/** Learns types and what they are made of; false when the server could not be asked. */
-export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<boolean> {
+/** Learns types and what they are made of; resolves with the request that failed where the server could not be asked. */
+export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<Request | undefined> {
   const { types } = executor;
   const wanted = [...new Set(oids)].filter((oid) => types.isUnknown(oid));
-  if (wanted.length === 0) return true;
-  return await once(executor, `oid ${wanted.join()}`, () => lookUp(executor, wanted)) ||
-    // Whoever asked first may have asked in a transaction block that had failed.
-    await lookUp(executor, wanted);
+  if (wanted.length === 0) return undefined;
+  const failed = await once(executor, `oid ${wanted.join()}`, () => lookUp(executor, wanted));
+  // Whoever asked first may have asked in a transaction block that had failed.
+  return failed && await lookUp(executor, wanted);
 }
 
 /** Learns what a name stands for; false when the server could not be asked, or knows no such type. */
 async function loadName(executor: Executor, name: string): Promise<boolean> {
-  const load = async (): Promise<boolean> => {
-    const request = await askServer(executor, RESOLVE_NAME, name);
+  const load = async (): Promise<Request | undefined> => {
+    const request = await askServer(executor, { text: RESOLVE_NAME, values: [name] });
     const oid = request.failure === null ? (request.rows as [number | null][])[0]?.[0] : null;
-    if (typeof oid !== "number") return false;
+    if (typeof oid !== "number") return request;
     executor.types.learnName(name, oid);
     return await loadTypes(executor, [oid]);
   };
-  return await once(executor, `name ${name}`, load);
+  return await once(executor, `name ${name}`, load) === undefined;
 }
 
 /** Look-ups of the same at the same time are one. */
-function once(executor: Executor, key: string, load: () => Promise<boolean>): Promise<boolean> {
+function once(
+  executor: Executor,
+  key: string,
+  load: () => Promise<Request | undefined>,
+): Promise<Request | undefined> {
   const { loading } = executor.types;
   let work = loading.get(key);
   if (work === undefined) {
@@ -95,70 +56,30 @@ function once(executor: Executor, key: string, load: () => Promise<boolean>): Pr
   return work;
 }
 
-const SAVEPOINT = "pipegres_types";
-
 /** Asks the server. In a transaction block behind a savepoint, since the block is the user's and must not break. */
-async function askServer(executor: Executor, text: string, value: string): Promise<Request> {
+async function askServer(asking: Executor, statement: Statement): Promise<Request> {
+  const executor = asking.afterwards?.() ?? asking;
   const planner = executor.types.plain.arrays;
-  const statement = { text, values: [value] };
   if (!executor.inBlock?.()) return await execute(executor, EXTENDED, statement, planner);
   const control = (command: string): Statement => ({ text: `${command} ${SAVEPOINT}`, values: [] });
   const statements = [control("savepoint"), statement, control("release savepoint")];
-  const [, request] = await executeBatch(executor, statements, planner);
+  const [savepoint, request] = await executeBatch(executor, statements, planner);
+  if (savepoint!.failure !== null) return savepoint!;
   if (request!.failure !== null) {
     await executeBatch(executor, [control("rollback to savepoint"), control("release savepoint")], planner);
   }
   return request!;
 }
 
-async function lookUp(executor: Executor, oids: readonly number[]): Promise<boolean> {
-  const { types } = executor;
-  let wanted = oids.filter((oid) => types.isUnknown(oid));
-  const descriptions: TypeDescription[] = [];
-  const asked = new Set<number>();
-  for (let round = 0; wanted.length > 0 && round < MOST_ROUNDS; round++) {
-    // Given as text the array needs no description, and the look-up one round trip.
-    const request = await askServer(executor, LOOK_UP, `{${wanted.join()}}`);
-    if (request.failure !== null) return false;
-    const found = (request.rows as TypeRow[]).map(describeType);
-    for (const oid of wanted) asked.add(oid);
-    descriptions.push(...found);
-    for (const { oid } of found) asked.add(oid);
-    wanted = [...new Set(found.flatMap(partsOf))].filter((oid) => types.isUnknown(oid) && !asked.has(oid));
+async function lookUp(executor: Executor, oids: readonly number[]): Promise<Request | undefined> {
+  const query = new TypeQuery(executor.types, oids);
+  for (let statement = query.next(); statement !== undefined; statement = query.next()) {
+    const request = await askServer(executor, statement);
+    if (request.failure !== null) return request;
+    query.take(request.rows);
   }
-  types.learn(descriptions);
-  return true;
-}
-
-function describeType(row: TypeRow): TypeDescription {
-  const [oid, name, kind, element, delimiter, base, subtype, range, attributeNames, attributeTypes, schema] =
-    row;
-  return {
-    oid,
-    name,
-    kind: KINDS[kind] ?? "base",
-    ...(schema === null ? {} : { schema }),
-    ...(kind === "A" ? { element, delimiter: delimiter ?? "," } : {}),
-    ...(kind === "d" ? { base } : {}),
-    ...(kind === "r" && subtype !== null ? { subtype } : {}),
-    ...(kind === "m" && range !== null ? { range } : {}),
-    ...(kind === "c"
-      ? {
-        attributes: (attributeNames ?? []).map((each, i) => ({ name: each, typeOid: attributeTypes![i]! })),
-      }
-      : {}),
-  };
-}
-
-function partsOf(type: TypeDescription): number[] {
-  const parts = [
-    type.element,
-    type.base,
-    type.subtype,
-    type.range,
-    ...(type.attributes ?? []).map((each) => each.typeOid),
-  ];
-  return parts.filter((oid) => oid !== undefined && oid !== 0) as number[];
+  query.learn();
+  return undefined;
 }
 
 /** Runs a statement, and mends it where types were not known. */
@@ -230,7 +151,7 @@ async function runWithNames<R>(executor: Executor, run: () => Promise<R>, first:
     const { type } = error;
     const loaded = typeof type === "string"
       ? await loadName(executor, type)
-      : await loadTypes(executor, [type]);
+      : await loadTypes(executor, [type]) === undefined;
     if (!loaded || typeof type !== "string" && executor.types.isUnknown(type)) throw error;
     try {
       return await run();
@@ -300,7 +221,7 @@ export async function mend(
     if (looked.has(error.type)) return settled;
     looked.add(error.type);
     // Somebody else may have learned it meanwhile.
-    if (executor.types.isUnknown(error.type) && !await loadTypes(executor, [error.type])) return settled;
+    await loadTypes(executor, [error.type]);
     if (executor.types.isUnknown(error.type)) return settled;
     settled = await again(values);
   }
@@ -312,28 +233,6 @@ export async function mend(
 export async function mendResults(executor: Executor, request: Request): Promise<void> {
   const results: readonly StatementResult[] = request.results ?? [request];
   for (const { fields, rows } of results) await mendRows(executor, request, fields, rows);
-}
-
-/**
- * Learns the types of a statement that is to be streamed: while its rows come nothing can be looked up on the same
- * connection. Costs a description the first time only, and only where that is not cached.
- */
-export async function prepareTypes(
-  executor: Executor,
-  statement: Statement,
-  options?: QueryOptions,
-): Promise<void> {
-  const { types } = executor;
-  if (types.prepared.has(statement.text)) return;
-  const request = await withNames(
-    executor,
-    () => execute(executor, DESCRIBE, statement, types.objects, options),
-  );
-  if (request.aborted) throw request.failure!();
-  // What is wrong with the statement shows when it runs.
-  if (request.failure !== null) return;
-  await loadFieldTypes(executor, request.statement!);
-  types.notePrepared(statement.text);
 }
 
 /** Learns the types of a described statement's parameters and columns. */
@@ -353,13 +252,37 @@ async function mendRows(
 ): Promise<void> {
   const unknown = executor.types.unknownColumns(fields);
   if (unknown === undefined || rows.length === 0) return;
-  await loadTypes(executor, fields!.map(({ typeOid }) => typeOid));
+  const failed = await loadTypes(executor, fields!.map(({ typeOid }) => typeOid));
+  if (failed !== undefined && !isRefused(failed)) {
+    return request.fail(() => failUndecoded(executor, fields!, failed));
+  }
   try {
     if (unknown.altered) decodeRows(executor, fields!, unknown, rows as unknown[]);
     for (const column of unknown.columns) decodeColumn(executor, fields!, column, unknown, rows);
   } catch (error) {
     request.fail(() => error as Error);
   }
+}
+
+/** Whether the server does not tell types to this user, or not in time: values stay text then. */
+function isRefused({ serverError }: Request): boolean {
+  return serverError !== null && serverError["C"] !== IN_FAILED_BLOCK;
+}
+
+const IN_FAILED_BLOCK = "25P02";
+
+/** The error for rows that were made, but cannot be given the values that others of their kind have. */
+function failUndecoded(
+  { types }: Executor,
+  fields: readonly Field[],
+  { serverError, failure }: Request,
+): Error {
+  const { name, typeOid } = fields.find((field) => types.isUnknown(field.typeOid)) ?? fields[0]!;
+  const why = serverError === null ? "" : ", since the transaction block has failed";
+  return new ValueError(
+    `Cannot decode column "${name}": its type with OID ${typeOid} could not be looked up${why}`,
+    { cause: failure!() },
+  );
 }
 
 /** Rows that did not fit what was known of their types. */

@@ -32,7 +32,8 @@ export class UndecodedRow {
   }
 }
 
-class ShapePlanner implements RowPlanner {
+/** Makes rows of one shape, with what is known of types when it is made. */
+export class ShapePlanner implements RowPlanner {
   readonly #types: Types;
   readonly #registry: Registry;
   readonly #shape: RowShape;
@@ -47,7 +48,8 @@ class ShapePlanner implements RowPlanner {
   }
 
   plan(fields: readonly Field[], dateStyle?: string): RowDecoder {
-    if (this.#shape !== "json") this.#types.notice(fields, this.#shape);
+    // JSON has no place for what is learnt later: the rows are kept.
+    if (this.#types.notice(fields, this.#registry, this.#shape) && this.#shape === "json") return keepRow;
     const order = dateStyle === undefined ? undefined : dateOrderOf(dateStyle);
     const registry = this.#types.dated(this.#registry, order);
     const decode = this.#shape === "json"
@@ -56,6 +58,11 @@ class ShapePlanner implements RowPlanner {
     return fields.some(({ typeOid }) => this.#types.mayBeAltered(typeOid))
       ? this.#patient(fields, decode)
       : decode;
+  }
+
+  /** The one that does the same with what is known now. */
+  get current(): RowPlanner {
+    return this.#keeps ? this.#types.planner(this.#shape) : this.#types.streamed;
   }
 
   formats(fields: readonly Field[]): readonly (0 | 1)[] {
@@ -72,11 +79,15 @@ class ShapePlanner implements RowPlanner {
         if (error instanceof ProtocolError) throw error;
         this.#types.noteAltered(fields, this.#shape);
         if (!this.#keeps) throw error;
-        return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
+        return keepRow(bytes, start, end);
       }
     };
     return Object.assign(patient, { deferred: decode.deferred });
   }
+}
+
+function keepRow(bytes: Uint8Array, start: number, end: number): UndecodedRow {
+  return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
 }
 
 /** A decoder of rows of a shape. */
@@ -100,17 +111,13 @@ class Catalogue {
   readonly types: Map<number, TypeDescription> = new Map();
   /** What names stand for, as the server said. */
   readonly names: Map<string, number> = new Map();
-  /** Texts of statements whose types have been looked up before they were streamed. */
-  readonly prepared: Set<string> = new Set();
   /** Look-ups under way, by what is looked up. */
-  readonly loading: Map<string, Promise<boolean>> = new Map();
+  readonly loading: Map<string, Promise<Request | undefined>> = new Map();
   /** The view without options. */
   plain: Types | undefined = undefined;
   /** Grows with every change. */
   version: number = 0;
 }
-
-const MOST_PREPARED = 1000;
 
 /** What is known of a database's types, shared by all who use it, and how their values are represented. */
 export class Types {
@@ -181,32 +188,25 @@ export class Types {
     return this.#planners.stream;
   }
 
-  /** Texts whose types need no look-up. */
-  get prepared(): ReadonlySet<string> {
-    return this.#catalogue.prepared;
-  }
-
-  /** Remembers that a text's types are known. */
-  notePrepared(text: string): void {
-    const { prepared } = this.#catalogue;
-    if (prepared.size >= MOST_PREPARED) prepared.clear();
-    prepared.add(text);
-  }
-
   /** Look-ups under way. */
-  get loading(): Map<string, Promise<boolean>> {
+  get loading(): Map<string, Promise<Request | undefined>> {
     return this.#catalogue.loading;
   }
 
-  /** Remembers which columns of a plan have types that may still be learnt. */
-  notice(fields: readonly Field[], shape: RowShape): void {
+  /** Remembers which columns of a plan have types that may still be learnt; false for none. */
+  notice(fields: readonly Field[], registry: Registry, shape: RowShape): boolean {
     const columns: number[] = [];
     fields.forEach(({ typeOid }, i) => {
-      if (this.isUnknown(typeOid)) columns.push(i);
+      // It may be known by now, but not to this plan.
+      if (typeOid !== 0 && registry.typeFor(typeOid) === undefined) columns.push(i);
     });
-    if (columns.length === 0) return;
+    if (columns.length === 0) return false;
     this.#anyUnknown = true;
-    this.#unknown.set(fields, { shape, columns, altered: false });
+    this.#unknown.set(
+      fields,
+      shape === "json" ? { shape, columns: [], altered: true } : { shape, columns, altered: false },
+    );
+    return true;
   }
 
   /** Remembers that rows did not fit what was known of their types. */
@@ -274,11 +274,10 @@ export class Types {
 
   /** Forgets types whose parts may have changed. */
   forgetAltered(): void {
-    const { types, prepared } = this.#catalogue;
+    const { types } = this.#catalogue;
     const altered = [...types.keys()].filter((oid) => this.mayBeAltered(oid));
     if (altered.length === 0) return;
     for (const oid of altered) types.delete(oid);
-    prepared.clear();
     this.#catalogue.version++;
   }
 

@@ -81,6 +81,8 @@ export class Engine {
   #blocks: number = 0;
   /** The request that an ErrorResponse came for: only ReadyForQuery may follow. */
   #culprit: Request | null = null;
+  /** A request that starts again when its segment ends: what it asked for was refused. */
+  #again: Request | null = null;
   #bytesInFlight: number = 0;
   /** Why nothing works any more. */
   #ended: Failure | null = null;
@@ -164,7 +166,9 @@ export class Engine {
   isAnswering(request: Request): boolean {
     const { current } = this.#pipeline;
     for (let each: Request | null = request; each !== null; each = each.next) {
-      if (each === current) return this.#culprit === null;
+      if (each === current || (current !== undefined && current.asksFor === each)) {
+        return this.#culprit === null;
+      }
     }
     return false;
   }
@@ -306,9 +310,10 @@ export class Engine {
     const inFlight = this.#pipeline.inFlight;
     if (segment.alone || segment.last || segment.kind === STREAM) this.#gate = segment;
     let request: Request | null = segment;
+    let before = mark;
     try {
       for (; request !== null; request = request.next) {
-        const before = this.#writer.mark();
+        before = this.#writer.mark();
         this.#writer.writeRequest(request);
         request.size = this.#writer.mark() - before;
         this.#bytesInFlight += request.size;
@@ -317,11 +322,39 @@ export class Engine {
         if (this.#writer.held !== null) return takeSnapshots(request);
       }
     } catch (error) {
+      if (this.#writeAnew(request!, before)) return takeSnapshots(request!);
       this.#writer.rewind(mark);
       this.#pipeline.truncate(inFlight);
       this.#gate = null;
       this.#unwrite(segment, request!, error);
     }
+  }
+
+  /**
+   * A value does not fit what is known of its parameter: that may be little, or not true any more. Has the statement
+   * described anew before the value is refused; false when that cannot help, or when nothing of a batch may run first.
+   *
+   * @param before where the request's bytes begin
+   */
+  #writeAnew(request: Request, before: number): boolean {
+    const { statement, parameters } = request;
+    if (statement === null || !statement.described || request.parses) return false;
+    if (statement.parameterTypes?.length !== parameters.values.length) return false;
+    const lacks = request.learner?.lacks(statement) === true;
+    if (request.inBatch && !lacks) {
+      this.#writer.forget(statement);
+      return false;
+    }
+    this.#writer.rewind(before);
+    if (!parameters.ambiguous && !lacks && !this.#writer.takesAsText(parameters)) return false;
+    // Should what is before it in a shared segment fail, it must not run either.
+    this.#writer.syncOwedBy = null;
+    this.#writer.writeAnew(request);
+    request.size = this.#writer.mark() - before;
+    this.#bytesInFlight += request.size;
+    this.#pipeline.push(request);
+    if (request.trace !== null) request.trace.onWritten();
+    return true;
   }
 
   /** Fails a segment of which nothing is left in the output. */
@@ -339,27 +372,88 @@ export class Engine {
 
   /** The held request's description has come: write its execution and the rest of its batch. */
   #resume(request: Request): void {
+    if (this.#ask(request)) return;
     this.#writer.held = null;
     const mark = this.#writer.mark();
     const inFlight = this.#pipeline.inFlight;
     let culprit = request;
+    let before = mark;
     try {
       if (request.aborted) throw request.failure!();
       this.#writer.writeExecution(request, request.statement!);
       for (let next = request.next; next !== null; next = next.next) {
         culprit = next;
+        before = this.#writer.mark();
         this.#writer.writeRequest(next);
         this.#pipeline.push(next);
         if (this.#writer.held !== null) break;
       }
     } catch (error) {
-      this.#writer.rewind(mark);
-      this.#pipeline.truncate(inFlight);
-      this.#abortSegment(request, culprit, error);
+      if (culprit === request || !this.#writeAnew(culprit, before)) {
+        this.#writer.rewind(mark);
+        this.#pipeline.truncate(inFlight);
+        this.#abortSegment(request, culprit, error);
+      }
     }
     const size = this.#writer.mark() - mark;
     request.size += size;
     this.#bytesInFlight += size;
+  }
+
+  /**
+   * Asks for what the held request has to know of types; false when that is nothing. The questions stand in front of it
+   * in its own segment, so that nothing changes its place in the order, or the session that answers.
+   */
+  #ask(held: Request): boolean {
+    if (held.learner === null || held.aborted) return false;
+    const inBlock = this.session.transactionStatus !== types.IDLE || this.#pipeline.hasAnswered("BEGIN") ||
+      this.#pipeline.hasAnswered("START TRANSACTION");
+    const first = held.learner.ask(held, inBlock && !held.inBatch);
+    for (let each = first; each !== null; each = each.next) {
+      each.asksFor = held;
+      this.#writer.writeQuestion(each);
+      this.#pipeline.pushBeforeLast(each);
+    }
+    return first !== null;
+  }
+
+  /** A question for a held request is answered. */
+  #onAnswered(question: Request, held: Request): void {
+    this.#pipeline.removeAnswered();
+    question.settle();
+    if (question.next !== null) return;
+    if (held.statement!.name === "") this.#writer.writeAgain(held);
+    else this.#resume(held);
+  }
+
+  /** The server does not answer a question: the held request has to do without, once what the error undid is mended. */
+  #onAskedInVain(held: Request): void {
+    const undo = held.learner!.undo();
+    held.learner = null;
+    this.#culprit = held;
+    if (held.inBatch) {
+      const refusal = this.#writer.refusalOf(held);
+      held.fail(() => asError(refusal));
+    } else {
+      this.#again = held;
+      this.#blocks++;
+    }
+    this.#writer.writeSync();
+    this.#pushRest(held).segmentEnd = true;
+    if (undo === null) return;
+    this.#writer.writeRequest(undo);
+    this.#pipeline.push(undo);
+  }
+
+  /** A held request whose question was not answered starts again; its segment's others have settled. */
+  #startAgain(request: Request): void {
+    this.#again = null;
+    this.#blocks--;
+    if (request.failure !== null) return this.#settle(request);
+    this.#bytesInFlight -= request.size;
+    if (this.#gate === request) this.#gate = null;
+    request.reset();
+    this.#pipeline.enqueueFirst(request);
   }
 
   /** A value does not fit, and a part of the segment is with the server already: ends the segment. */
@@ -581,6 +675,7 @@ export class Engine {
       request.segmentEnd = true;
     }
     this.#pipeline.advance();
+    if (request.asksFor !== null) this.#onAnswered(request, request.asksFor);
   }
 
   #onCloseComplete(request: Request, start: number, end: number): void {
@@ -649,12 +744,13 @@ export class Engine {
     if (request === undefined || this.#culprit !== null) {
       failUnexpected("E", request, this.#culprit !== null);
     }
-    this.#culprit = request;
     request.serverError = fields;
     request.fail(() => new PostgresError(fields, request.text));
+    if (request.asksFor !== null) return this.#onAskedInVain(request.asksFor);
+    this.#culprit = request;
     this.#writer.noteLostStatement(request, fields);
     const held = this.#writer.held;
-    if (held === null || !precedes(request, held)) {
+    if (held === null || !this.#pipeline.isAnswering(held)) {
       if (request.kind === STREAM && !request.segmentEnd) {
         this.#writer.writeSync();
         request.segmentEnd = true;
@@ -691,8 +787,10 @@ export class Engine {
     }
     const segment = this.#pipeline.takeSegment();
     if (segment === undefined) failUnexpected("Z", undefined, false);
-    if (culprit !== null) failSegment(segment, culprit, status);
-    for (const request of segment) this.#settle(request);
+    const again = this.#again;
+    if (culprit !== null && again === null) failSegment(segment, culprit, status);
+    for (const request of segment) if (request !== again) this.#settle(request);
+    if (again !== null) this.#startAgain(again);
   }
 
   /** Whether ReadyForQuery may come: a segment is answered to its end, or a simple query has no more to say. */
@@ -768,12 +866,6 @@ function needsFlush(segment: Request): boolean {
   for (let each: Request | null = segment; each !== null; each = each.next) {
     if (each.parameters.ambiguous) return true;
   }
-  return false;
-}
-
-/** Whether `later` is `request`, or a later one of its batch. */
-function precedes(request: Request, later: Request): boolean {
-  for (let each: Request | null = request; each !== null; each = each.next) if (each === later) return true;
   return false;
 }
 

@@ -58,6 +58,21 @@ export interface Parameters {
   snapshot(): void;
 }
 
+/** Finds out what has to be known of types before a request's values are written, or before its rows come. */
+export interface Learner {
+  /** Whether something of a described statement is not known yet. */
+  lacks(statement: Pick<Statement, "parameterTypes" | "fields">): boolean;
+  /**
+   * What to ask the server next: a request, or several linked by `next`, without a Sync. `null` when all is known that
+   * can be: the request is then written as it is.
+   *
+   * @param inBlock whether a failure would fail a transaction block
+   */
+  ask(request: Request, inBlock: boolean): Request | null;
+  /** What mends the transaction block that a question has failed, if it stood in one. */
+  undo(): Request | null;
+}
+
 /** What one statement gave. */
 export interface StatementResult {
   /** `null` for a statement that returns no rows. */
@@ -122,7 +137,8 @@ export class Request {
   readonly kind: number;
   readonly text: string;
   readonly parameters: Parameters;
-  readonly planner: RowPlanner;
+  /** Replaced when types have been learnt before its rows come. */
+  planner: RowPlanner;
   /** Called once, when everything below is final. */
   readonly #onSettled: (request: Request) => void;
 
@@ -144,6 +160,12 @@ export class Request {
   inBatch: boolean = false;
   /** Whether its statement gets a name of its own, outside the cache. */
   named: boolean = false;
+  /** Whether its statement must be described before it is executed. */
+  describes: boolean = false;
+  /** Asks for types that it needs, where it may need any. */
+  learner: Learner | null = null;
+  /** The request for which this one asks for types: it stands in front of it, in its segment. */
+  asksFor: Request | null = null;
   trace: RequestTrace | null = null;
   /** For a SIMPLE request that is a COPY; used once. */
   copy: CopySink | null = null;

@@ -10,7 +10,17 @@ import * as frontend from "../wire/frontend.ts";
 import * as types from "../wire/message_types.ts";
 import type { Writer } from "../wire/writer.ts";
 import * as phase from "./phase.ts";
-import { CLOSE, DESCRIBE, FETCH, type Request, SIMPLE, STREAM, SYNC_EACH, SYNC_SHARED } from "./request.ts";
+import {
+  CLOSE,
+  DESCRIBE,
+  FETCH,
+  type Parameters,
+  type Request,
+  SIMPLE,
+  STREAM,
+  SYNC_EACH,
+  SYNC_SHARED,
+} from "./request.ts";
 import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
 
 /** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
@@ -140,6 +150,7 @@ export class RequestWriter {
     }
     const statement = this.#statementFor(request);
     if (statement.described) {
+      if (request.describes && request.learner?.lacks(statement) === true) return this.writeAnew(request);
       request.phase = phase.BIND;
       this.writeExecution(request, statement);
       return;
@@ -164,7 +175,55 @@ export class RequestWriter {
 
   /** Whether a request's description must come before it is executed, if it is not known. */
   mustHold(request: Request): boolean {
-    return this.describesFirst || request.parameters.ambiguous;
+    return this.describesFirst || request.describes || request.parameters.ambiguous;
+  }
+
+  /** Prepares a statement once more, which was described already, and holds the request until it is described again. */
+  writeAnew(request: Request): void {
+    this.#abandon(request.statement!);
+    request.reset();
+    request.describes = true;
+    this.writeRequest(request);
+  }
+
+  /** The same for the held request, whose unnamed statement has been replaced by those of questions. */
+  writeAgain(request: Request): void {
+    request.statement = null;
+    this.held = null;
+    this.writeRequest(request);
+  }
+
+  /** Whether values may be sent as they are to a parameter of a type that is not known. */
+  takesAsText(parameters: Parameters): boolean {
+    return this.#tryValues(parameters, null) === undefined;
+  }
+
+  /** Why a described request cannot be written. */
+  refusalOf(request: Request): unknown {
+    return this.#tryValues(request.parameters, request.statement!.parameterTypes);
+  }
+
+  #tryValues(parameters: Parameters, types: readonly number[] | null): unknown {
+    const mark = this.#writer.mark();
+    try {
+      parameters.write(this.#writer, types);
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      this.#writer.rewind(mark);
+    }
+  }
+
+  /** A question for the held request, whose answer is awaited. */
+  writeQuestion(request: Request): void {
+    const statement = this.#statementFor(request);
+    request.parses = true;
+    request.phase = phase.PARSE;
+    frontend.writeParse(this.#writer, statement.name, request.text, request.parameters.declaredTypes);
+    frontend.writeDescribe(this.#writer, types.STATEMENT, statement.name);
+    this.writeExecution(request, statement);
+    if (request.next === null) frontend.writeFlush(this.#writer);
   }
 
   #writeCloseRequest(request: Request): void {
@@ -264,7 +323,17 @@ export class RequestWriter {
     if (!isStale) return;
     if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
     request.lostStatement = true;
-    this.#statements.forget(request.statement!);
-    if (request.statement!.name !== "") this.#closeLater.push(request.statement!.name);
+    this.forget(request.statement!);
+  }
+
+  /** Prepares a statement anew when it is used again. */
+  forget(statement: Statement): void {
+    this.#statements.forget(statement);
+    if (statement.name !== "") this.#closeLater.push(statement.name);
+  }
+
+  /** A user's own statement stays for the user to close. */
+  #abandon(statement: Statement): void {
+    if (statement.key !== "") this.forget(statement);
   }
 }
