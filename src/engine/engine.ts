@@ -67,6 +67,9 @@ export interface EngineOptions {
 
 const DATE_STYLE = "DateStyle";
 
+/** Commands after which a text may mean something else. */
+const ALTERS = /^(?:ALTER|CREATE|DROP)\b/;
+
 /** Drives one session that establishing has brought to its first ReadyForQuery. */
 export class Engine {
   readonly session: Session;
@@ -88,6 +91,8 @@ export class Engine {
   #ended: Failure | null = null;
   /** The last command tag: the next one is mostly the same. */
   #tag: string = "";
+  /** Whether the block that is open, or the segment, has altered what statements may refer to. */
+  #altered: boolean = false;
   /** A FATAL error that the server gave before it closed. */
   #fatal: ResponseFields | null = null;
 
@@ -652,9 +657,32 @@ export class Engine {
     if (fields !== null && request.failure === null) this.#planRows(request, fields);
   }
 
+  /** What a command that has ended did to statements, and to LISTEN. */
+  #noteTag(request: Request, tag: string): void {
+    switch (tag.charCodeAt(0)) {
+      case 0x41 /* 'A' */:
+      case 0x43 /* 'C' */:
+      case 0x44 /* 'D' */:
+      case 0x52 /* 'R' */:
+        if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
+        if (tag === "DISCARD ALL") this.#events.onListenUndone(request);
+        if (tag === "COMMIT") this.#altered = false;
+        else if (ALTERS.test(tag)) this.#onAltered();
+        else if (tag === "ROLLBACK" && this.#altered) this.#writer.forgetParameters();
+        return;
+      case 0x55 /* 'U' */:
+        if (tag === "UNLISTEN") this.#events.onListenUndone(request);
+    }
+  }
+
+  /** The server looks again at what its statements mean, but never gives their parameters other types. */
+  #onAltered(): void {
+    this.#altered = true;
+    this.#writer.forgetParameters();
+  }
+
   #onCommandComplete(request: Request, tag: string): void {
-    if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
-    if (tag === "UNLISTEN" || tag === "DISCARD ALL") this.#events.onListenUndone(request);
+    this.#noteTag(request, tag);
     request.tag = tag;
     if (request.kind === SIMPLE) {
       if (request.phase !== phase.SIMPLE && request.phase !== phase.SIMPLE_ROWS) {
@@ -780,6 +808,7 @@ export class Engine {
     if (culprit === null && !this.#isAnsweredToSync()) failUnexpected("Z", this.#pipeline.current, false);
     this.#culprit = null;
     if (before !== types.IDLE && status === types.IDLE) this.#events.onListenUndone();
+    if (this.#altered && status === types.IDLE) this.#onAlteredEnd(culprit !== null);
     const single = this.#pipeline.takeSingle();
     if (single !== undefined) {
       if (culprit !== null && this.#heal(single, before, status)) return;
@@ -791,6 +820,12 @@ export class Engine {
     if (culprit !== null && again === null) failSegment(segment, culprit, status);
     for (const request of segment) if (request !== again) this.#settle(request);
     if (again !== null) this.#startAgain(again);
+  }
+
+  /** What altered something has been committed, or undone. */
+  #onAlteredEnd(undone: boolean): void {
+    this.#altered = false;
+    if (undone) this.#writer.forgetParameters();
   }
 
   /** Whether ReadyForQuery may come: a segment is answered to its end, or a simple query has no more to say. */

@@ -32,6 +32,18 @@ export function isTypeLost(message: string | undefined): boolean {
   return message?.startsWith("cache lookup failed for type ") ?? false;
 }
 
+/**
+ * What a value meets that was written for another type than the parameter's: invalid text or binary representation,
+ * out of range, no datetime.
+ */
+const MISREAD: ReadonlySet<string> = new Set(["22P02", "22P03", "22003", "22007", "22008"]);
+
+/** Class 42 is what a text means: a statement that was good has been outdated. */
+function isStale(code: string, message: string | undefined): boolean {
+  return code === "26000" || code === "0A000" || code.startsWith("42") ||
+    (code === "XX000" && isTypeLost(message));
+}
+
 /** The frontend's half of the engine. */
 export class RequestWriter {
   /** The request whose description must come before its Bind; nothing may be written behind it. */
@@ -315,21 +327,32 @@ export class RequestWriter {
   }
 
   /**
-   * 26000, 0A000, or XX000 for a type that was dropped, before BindComplete: the statement is gone, or its rows have
-   * changed. Nothing ran.
+   * An error before BindComplete that may come of the statement's age: it is gone, its rows have changed, a type was
+   * dropped, the text means something else by now, or a value has been written for a type that its parameter does not
+   * have any more. Nothing ran.
    */
-  noteLostStatement(request: Request, { C: code, M: message }: ResponseFields): void {
-    const isStale = code === "26000" || code === "0A000" || (code === "XX000" && isTypeLost(message));
-    if (!isStale) return;
+  noteLostStatement(request: Request, { C: code = "", M: message }: ResponseFields): void {
     if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
-    request.lostStatement = true;
+    const isMisread = MISREAD.has(code);
+    if (isMisread ? request.statement!.key === "" : !isStale(code, message)) return;
     this.forget(request.statement!);
+    // What has outdated it may have given parameters of others another type without a word.
+    if (!isMisread) this.forgetParameters();
+    // Mostly it is the value's fault: a whole batch is not made again for that.
+    request.lostStatement = !isMisread || !request.inBatch;
   }
 
   /** Prepares a statement anew when it is used again. */
   forget(statement: Statement): void {
     this.#statements.forget(statement);
     if (statement.name !== "") this.#closeLater.push(statement.name);
+    // A user's own one is not asked for by its name any more, but by its text.
+    if (statement.key === "") statement.described = false;
+  }
+
+  /** Prepares anew what has parameters: their types may be others. */
+  forgetParameters(): void {
+    for (const statement of this.#statements.takeWithParameters()) this.#closeLater.push(statement.name);
   }
 
   /** A user's own statement stays for the user to close. */
