@@ -6,7 +6,7 @@ import { PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
 import { startsCopy } from "./begins_block.ts";
 import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { isWell, mend, runMended, withNames } from "./type_loader.ts";
+import { isWell, mend, runMended } from "./type_loader.ts";
 import { compile, type Fragment, type Statement } from "./sql.ts";
 
 /** Options of a batch. */
@@ -37,8 +37,7 @@ export async function runAtomicBatch(
   if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && startsCopy(text))) {
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
-  const once = (each: readonly Statement[]) =>
-    withNames(executor, () => executeBatch(executor, each, executor.types.objects, options));
+  const once = (each: readonly Statement[]) => executeBatch(executor, each, executor.types.objects, options);
   let requests = await once(statements);
   // With the values as they were, whatever the caller has made of them meanwhile.
   const again = () =>

@@ -91,12 +91,14 @@ export function createRequest(
     onSettled,
   );
   request.alone = mayCopyIn(text);
-  if (request.parameters.ambiguous) request.learner = createLearner(executor, request);
+  if (request.parameters.ambiguous) letLearn(executor, request);
   return request;
 }
 
-function createLearner({ types }: Executor, request: Request): TypeLearner {
-  return new TypeLearner(types, request.parameters as BoundParameters);
+function letLearn({ types }: Executor, request: Request): void {
+  const parameters = request.parameters as BoundParameters;
+  request.learner = new TypeLearner(types, parameters);
+  request.names = parameters.names;
 }
 
 /** Makes the request of a statement whose rows are given away as they come: all of their types must be known before. */
@@ -115,11 +117,7 @@ export function trace(request: Request, label: string | undefined): void {
   if (isTraced(channels.query)) chainObserver(request, traceRequest(channels.query, request, label));
 }
 
-/**
- * Runs statements under one Sync; resolves with all of their requests settled, or as soon as they are given up.
- *
- * @throws {UnknownTypeError} at once, as {@linkcode execute}
- */
+/** Runs statements under one Sync; resolves with all of their requests settled, or as soon as they are given up. */
 export function executeBatch(
   executor: Executor,
   statements: readonly Statement[],
@@ -134,6 +132,12 @@ export function executeBatch(
   const requests = statements.map((statement) =>
     createRequest(executor, EXTENDED, statement, planner, onSettled)
   );
+  const [first] = requests as [Request, ...Request[]];
+  const named = requests.filter(({ names }) => names !== null);
+  if (named.length > 0) {
+    first.learner ??= named[0]!.learner;
+    first.names = [...new Set(named.flatMap(({ names }) => names!))];
+  }
   return new Promise((resolve) => {
     resolveAll = resolve;
     requests.forEach((request, i) => {
@@ -176,7 +180,6 @@ function watchBatch(
  * Runs a statement; resolves, never rejects, with the settled request.
  *
  * @param prepared the statement on the server, where it is there already
- * @throws {UnknownTypeError} at once, when a parameter's type is known by name only
  */
 export function execute(
   executor: Executor,
@@ -192,7 +195,7 @@ export function execute(
   const request = new Request(kind, text, parameters, planner, resolve);
   request.alone = mayCopyIn(text);
   request.statement = prepared;
-  if (parameters.ambiguous) request.learner = createLearner(executor, request);
+  if (parameters.ambiguous) letLearn(executor, request);
   trace(request, options?.label);
   if (options === undefined) executor.submit(request);
   else submitWith(executor, request, options, resolve);

@@ -1,7 +1,13 @@
 /** The values of one execution, as the engine wants them. */
 
 import { ArrayValue, isAmbiguous, snapshot, Typed } from "../codecs/parameter.ts";
-import { encodeParameters, parameterTypes } from "../codecs/parameter_encoder.ts";
+import {
+  encodeParameters,
+  parameterTypes,
+  unknownName,
+  unresolvedName,
+  withType,
+} from "../codecs/parameter_encoder.ts";
 import type { Registry } from "../codecs/registry.ts";
 import { ValueError } from "../errors.ts";
 import { NO_PARAMETERS, type Parameters } from "../engine/request.ts";
@@ -13,9 +19,13 @@ const MOST_PARAMETERS = 65_535;
 
 /** Values, and the codecs that they are written with. */
 export class BoundParameters implements Parameters {
-  readonly declaredTypes: readonly number[];
-  readonly ambiguous: boolean;
+  declaredTypes: readonly number[];
+  ambiguous: boolean;
   values: readonly unknown[];
+  /** Type names that only a session can tell the meaning of. */
+  readonly names: readonly string[] | null;
+  /** The values with the types that their names stand for. */
+  #resolved: readonly unknown[] | undefined = undefined;
   /** Replaced when types have been learnt before the values are written. */
   registry: Registry;
 
@@ -28,23 +38,48 @@ export class BoundParameters implements Parameters {
     }
     this.values = values;
     this.registry = registry;
-    const types = parameterTypes(values, registry);
+    this.names = values.some(carriesType) ? namesOf(values, registry) : null;
+    const types = this.names === null ? parameterTypes(values, registry) : NONE_DECLARED;
     this.declaredTypes = types.some(isDeclared) ? types : NONE_DECLARED;
-    this.ambiguous = needsDescription(values, types, registry);
+    this.ambiguous = this.names !== null || needsDescription(values, types, registry);
+  }
+
+  resolve(oids: ReadonlyMap<string, number>): Error | null {
+    const resolved: unknown[] = [];
+    for (const [i, value] of this.values.entries()) {
+      const name = unresolvedName(value, this.registry);
+      const oid = name === undefined ? 0 : oids.get(name);
+      if (oid === undefined) return unknownName(i, name!);
+      resolved.push(oid === 0 ? value : withType(value, oid));
+    }
+    this.#resolved = resolved;
+    this.declaredTypes = parameterTypes(resolved, this.registry);
+    this.ambiguous = needsDescription(resolved, this.declaredTypes, this.registry);
+    return null;
   }
 
   write(writer: Writer, types: readonly number[] | null): void {
-    encodeParameters(this.values, types, this.registry, writer);
+    encodeParameters(this.#resolved ?? this.values, types, this.registry, writer);
   }
 
   snapshot(): void {
     this.values = snapshot(this.values);
+    if (this.#resolved !== undefined) this.#resolved = snapshot(this.#resolved);
   }
 
   /** Of the parameters' types those without which a value cannot be written. */
   needed(types: readonly number[] | null): number[] {
-    return types?.filter((_, i) => isAmbiguous(plainValue(this.values[i]))) ?? [];
+    return types?.filter((_, i) => isAmbiguous(plainValue((this.#resolved ?? this.values)[i]))) ?? [];
   }
+}
+
+function carriesType(value: unknown): boolean {
+  return value instanceof Typed || value instanceof ArrayValue;
+}
+
+function namesOf(values: readonly unknown[], registry: Registry): readonly string[] | null {
+  const names = values.map((value) => unresolvedName(value, registry)).filter((name) => name !== undefined);
+  return names.length === 0 ? null : names;
 }
 
 function isDeclared(oid: number): boolean {

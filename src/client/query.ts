@@ -23,7 +23,7 @@ import { DESCRIBE, type Failure, type Request } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
 import { keepShape } from "../wire/keep_shape.ts";
-import { isWell, mendStatement, runStatement, withNames } from "./type_loader.ts";
+import { isWell, mendStatement, runStatement } from "./type_loader.ts";
 import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
@@ -161,11 +161,12 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    */
   stream(options: { readonly batch?: number } = {}): RowStream<T> {
     const batch = checkBatch(options.batch);
+    // deno-lint-ignore require-await -- what it throws is what its promise rejects with
     return new RowStream<T>(async () => {
       const executor = executorFor(this.#executor, this.#options);
       this.#options?.signal?.throwIfAborted();
       const statement = compile(this);
-      const request = await withNames(executor, () => Promise.resolve(createStream(executor, statement)));
+      const request = createStream(executor, statement);
       this.#options?.signal?.throwIfAborted();
       request.maxRows = batch;
       trace(request, this.#options?.label);
@@ -197,10 +198,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   async describe(): Promise<Description> {
     const executor = this.#executor;
     const statement = compile(this);
-    const request = await withNames(
-      executor,
-      () => execute(executor, DESCRIBE, statement, executor.types.objects, this.#options),
-    );
+    const request = await execute(executor, DESCRIBE, statement, executor.types.objects, this.#options);
     throwIfFailed(request, this.#site);
     return { parameters: request.statement!.parameterTypes ?? [], fields: request.statement!.fields ?? [] };
   }

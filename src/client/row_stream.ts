@@ -186,6 +186,7 @@ export class PortalSource implements BatchSource {
     this.#running.statement = stream.statement;
     this.#running.describes = stream.describes;
     this.#running.learner = stream.learner;
+    this.#running.names = stream.names;
     this.#pending = this.#run(this.#running);
   }
 

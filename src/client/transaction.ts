@@ -217,6 +217,8 @@ export class TransactionExecutor implements Executor {
     }
     begin.sync = SYNC_LATER;
     begin.next = first;
+    begin.names = first.names;
+    begin.learner = first.learner;
     this.#lease.submit(begin);
   }
 

@@ -5,7 +5,6 @@
 
 import { UnknownTypeError } from "../codecs/unknown_type.ts";
 import { EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
-import { isTypeLost } from "../engine/request_writer.ts";
 import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
 import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
@@ -13,8 +12,6 @@ import { execute, executeBatch, type Executor, type QueryOptions } from "./execu
 import type { Statement } from "./sql.ts";
 import { SAVEPOINT, TypeQuery } from "./type_query.ts";
 import { createDecoder, type RowShape, UndecodedRow, type UnknownColumns } from "./types.ts";
-
-const RESOLVE_NAME = "select pg_catalog.to_regtype($1)::oid";
 
 // A value's names lead to types, and these to others: more than this is no accident.
 const MOST_ROUNDS = 16;
@@ -27,18 +24,6 @@ export async function loadTypes(executor: Executor, oids: readonly number[]): Pr
   const failed = await once(executor, `oid ${wanted.join()}`, () => lookUp(executor, wanted));
   // Whoever asked first may have asked in a transaction block that had failed.
   return failed && await lookUp(executor, wanted);
-}
-
-/** Learns what a name stands for; false when the server could not be asked, or knows no such type. */
-async function loadName(executor: Executor, name: string): Promise<boolean> {
-  const load = async (): Promise<Request | undefined> => {
-    const request = await askServer(executor, { text: RESOLVE_NAME, values: [name] });
-    const oid = request.failure === null ? (request.rows as [number | null][])[0]?.[0] : null;
-    if (typeof oid !== "number") return request;
-    executor.types.learnName(name, oid);
-    return await loadTypes(executor, [oid]);
-  };
-  return await once(executor, `name ${name}`, load) === undefined;
 }
 
 /** Look-ups of the same at the same time are one. */
@@ -96,7 +81,7 @@ export async function runMended(
 }
 
 /**
- * Runs a statement; a type that is known by name only is looked up first.
+ * Runs a statement.
  *
  * @param prepared the statement on the server, where it is there already
  */
@@ -107,13 +92,7 @@ export function runStatement(
   options?: QueryOptions,
   prepared?: PreparedDescription,
 ): Promise<Request> {
-  try {
-    return execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
-  } catch (error) {
-    const run = () =>
-      execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
-    return runWithNames(executor, run, error);
-  }
+  return execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
 }
 
 /** {@linkcode mend} of what {@linkcode runStatement} gave. */
@@ -131,69 +110,22 @@ export function mendStatement(
   });
 }
 
-/**
- * Runs what makes requests; a type that is known by name only is looked up first.
- *
- * @param run throws an UnknownTypeError at once, when nothing was sent, where it must
- */
-export function withNames<R>(executor: Executor, run: () => Promise<R>): Promise<R> {
-  try {
-    return run();
-  } catch (error) {
-    return runWithNames(executor, run, error);
-  }
-}
-
-async function runWithNames<R>(executor: Executor, run: () => Promise<R>, first: unknown): Promise<R> {
-  let error = first;
-  for (let round = 0; round < MOST_ROUNDS; round++) {
-    if (!(error instanceof UnknownTypeError)) throw error;
-    const { type } = error;
-    const loaded = typeof type === "string"
-      ? await loadName(executor, type)
-      : await loadTypes(executor, [type]) === undefined;
-    if (!loaded || typeof type !== "string" && executor.types.isUnknown(type)) throw error;
-    try {
-      return await run();
-    } catch (next) {
-      error = next;
-    }
-  }
-  throw error;
-}
-
 /** Takes note of what a settled request may have changed; false when {@linkcode mend} may have something to do. */
 export function isWell(executor: Executor, request: Request): boolean {
   noteTag(executor, request);
   return !needsMending(executor, request);
 }
 
-/** Types that this session has altered are looked up anew, and names where their meaning may have changed. */
+/** Types that this session has altered are looked up anew. */
 export function noteTag({ types }: Executor, { tag }: { readonly tag: string }): void {
-  if (tag === lastHarmless) return;
-  if (!CHANGES.test(tag)) {
-    lastHarmless = tag;
-    return;
-  }
-  types.forgetNames();
   if (tag.startsWith("ALTER")) types.forgetAltered();
-}
-
-// Tags come in runs of one kind.
-let lastHarmless = "";
-
-const CHANGES = /^(?:ALTER|CREATE|DROP|SET|RESET|DISCARD|ROLLBACK)\b/;
-
-/** Whether a type was declared that the database does not have any more: nothing ran. */
-function isStale({ serverError, parameters }: Request): boolean {
-  return serverError !== null && parameters.declaredTypes.length > 0 && isTypeLost(serverError["M"]);
 }
 
 /** Whether {@linkcode mend} may have something to do. */
 export function needsMending(executor: Executor, request: Request): boolean {
   if (request.failure === null) return executor.types.concerns(request);
   // The server's error may only be the end of what was not to be executed.
-  return request.serverError === null || isStale(request) || request.failure() instanceof UnknownTypeError;
+  return request.serverError === null || request.failure() instanceof UnknownTypeError;
 }
 
 /**
@@ -210,14 +142,10 @@ export async function mend(
   const { values } = request.parameters;
   const looked = new Set<number>();
   let settled = request;
-  // In a block the server does nothing more; what names stand for is looked up again in any case.
-  if (isStale(request) && executor.types.forgetNames() && !executor.inBlock?.()) {
-    settled = await withNames(executor, () => again(values));
-  }
   for (let round = 0; settled.failure !== null && !settled.aborted && round < MOST_ROUNDS; round++) {
     const error = settled.failure();
     // Nothing was executed: after the look-up it may be.
-    if (!(error instanceof UnknownTypeError) || typeof error.type === "string") return settled;
+    if (!(error instanceof UnknownTypeError)) return settled;
     if (looked.has(error.type)) return settled;
     looked.add(error.type);
     // Somebody else may have learned it meanwhile.

@@ -1,7 +1,16 @@
 /** What is asked of pg_type: a type and, in further rounds, what it is made of. */
 
+import { Typed } from "../codecs/parameter.ts";
 import type { TypeDescription, TypeKind } from "../codecs/registry.ts";
-import { EXTENDED, type Learner, NO_PARAMETERS, Request, SIMPLE, SYNC_LATER } from "../engine/request.ts";
+import {
+  EXTENDED,
+  type Learner,
+  NO_PARAMETERS,
+  Request,
+  SIMPLE,
+  SYNC_EACH,
+  SYNC_LATER,
+} from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { bindParameters, type BoundParameters } from "./parameters.ts";
 import { ShapePlanner, type Types } from "./types.ts";
@@ -48,6 +57,14 @@ const KINDS: Readonly<Record<string, TypeKind>> = {
   p: "pseudo",
   r: "range",
 };
+
+// The array type over a type that is given by its OID, or what a name says by the search path.
+const RESOLVE_NAMES = `
+select case when n like '#%' then (select t.typarray from pg_catalog.pg_type t where t.oid = substr(n, 2)::oid)
+  else pg_catalog.to_regtype(n)::oid end
+from pg_catalog.unnest($1) with ordinality as u (n, i) order by i`;
+
+const TEXT_ARRAY = 1009;
 
 // A type's parts have parts: deeper nesting than this is no accident.
 const MOST_ROUNDS = 16;
@@ -175,6 +192,36 @@ export class TypeLearner implements Learner {
     const savepoint = this.#create(`savepoint ${SAVEPOINT}`);
     savepoint.next = question;
     question.next = this.#create(`release savepoint ${SAVEPOINT}`);
+    return savepoint;
+  }
+
+  askNames(
+    names: readonly string[],
+    inBlock: boolean,
+    onAnswer: (oids: readonly number[] | null, failed: Request | null) => void,
+  ): Request {
+    this.#inBlock = inBlock;
+    const asked: Request[] = [];
+    const answer = () => {
+      const failed = asked.find(({ serverError }) => serverError !== null) ??
+        asked.find(({ failure }) => failure !== null);
+      if (failed !== undefined) return onAnswer(null, failed);
+      onAnswer((question.rows as [number | null][]).map(([oid]) => oid ?? 0), null);
+    };
+    const values = [new Typed(names, TEXT_ARRAY)];
+    const question = this.#create(RESOLVE_NAMES, values, inBlock ? undefined : answer);
+    asked.push(question);
+    if (!inBlock) {
+      question.sync = SYNC_EACH;
+      return question;
+    }
+    const savepoint = this.#create(`savepoint ${SAVEPOINT}`);
+    // The last one of the segment tells.
+    const release = this.#create(`release savepoint ${SAVEPOINT}`, [], answer);
+    asked.push(savepoint, release);
+    savepoint.next = question;
+    question.next = release;
+    release.sync = SYNC_EACH;
     return savepoint;
   }
 

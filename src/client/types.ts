@@ -106,11 +106,12 @@ export interface UnknownColumns {
   readonly altered: boolean;
 }
 
+/** Which of the types of one name is meant is each session's to say. */
+const NO_NAMES: ReadonlyMap<string, number> = new Map();
+
 /** What is known of a database's types, whoever reads them in whatever representation. */
 class Catalogue {
   readonly types: Map<number, TypeDescription> = new Map();
-  /** What names stand for, as the server said. */
-  readonly names: Map<string, number> = new Map();
   /** Look-ups under way, by what is looked up. */
   readonly loading: Map<string, Promise<Request | undefined>> = new Map();
   /** The view without options. */
@@ -140,7 +141,7 @@ export class Types {
     this.#base = registry;
     this.#catalogue = catalogue;
     this.#version = catalogue.version;
-    this.#registry = registry.withTypes(catalogue.types.values(), catalogue.names);
+    this.#registry = registry.withTypes(catalogue.types.values(), NO_NAMES);
     this.#planners = this.#createPlanners();
   }
 
@@ -259,19 +260,6 @@ export class Types {
     this.#catalogue.version++;
   }
 
-  /** Adds what a name stands for. */
-  learnName(name: string, oid: number): void {
-    this.#catalogue.names.set(name, oid);
-  }
-
-  /** Forgets what names stand for; false when there was nothing to forget. */
-  forgetNames(): boolean {
-    const { names } = this.#catalogue;
-    const any = names.size > 0;
-    names.clear();
-    return any;
-  }
-
   /** Forgets types whose parts may have changed. */
   forgetAltered(): void {
     const { types } = this.#catalogue;
@@ -282,10 +270,10 @@ export class Types {
   }
 
   #refresh(): void {
-    const { version, types, names } = this.#catalogue;
+    const { version, types } = this.#catalogue;
     if (this.#version === version) return;
     this.#version = version;
-    this.#registry = this.#base.withTypes(types.values(), names);
+    this.#registry = this.#base.withTypes(types.values(), NO_NAMES);
     this.#dated = new Map();
     this.#planners = this.#createPlanners();
   }

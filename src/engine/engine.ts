@@ -42,6 +42,7 @@ import {
 } from "./request.ts";
 import { RequestWriter } from "./request_writer.ts";
 import type { Session } from "./session.ts";
+import { isDefinition } from "./session_names.ts";
 import { StatementCache } from "./statement_cache.ts";
 
 /** What the engine tells its owner besides settling requests. */
@@ -66,9 +67,7 @@ export interface EngineOptions {
 }
 
 const DATE_STYLE = "DateStyle";
-
-/** Commands after which a text may mean something else. */
-const ALTERS = /^(?:ALTER|CREATE|DROP)\b/;
+const SEARCH_PATH = "search_path";
 
 /** Drives one session that establishing has brought to its first ReadyForQuery. */
 export class Engine {
@@ -160,6 +159,7 @@ export class Engine {
     if (this.#pipeline.waiting === 0 && this.#mayWrite(segment)) return this.#write(segment);
     takeSnapshots(segment);
     this.#pipeline.enqueue(segment);
+    if (segment.names !== null) this.#askNames();
   }
 
   /** Takes a request that has not been written out of the queue; false when it is too late. */
@@ -180,8 +180,9 @@ export class Engine {
 
   /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
   joins(request: Request): boolean {
-    return this.#writer.sharing && !this.#writer.mustHold(request) && this.#pipeline.waiting === 0 &&
-      this.#hasRoom;
+    if (!this.#writer.sharing || this.#pipeline.waiting > 0 || !this.#hasRoom) return false;
+    if (request.names !== null && this.#writer.names.unresolved(request) !== null) return false;
+    return !this.#writer.mustHold(request);
   }
 
   /** Writes no request until {@linkcode unblock} is called as often. */
@@ -285,6 +286,7 @@ export class Engine {
 
   #mayWrite(segment: Request): boolean {
     if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return false;
+    if (segment.names !== null && this.#writer.names.unresolved(segment) !== null) return false;
     if (this.#pipeline.inFlight === 0) return true;
     if (segment.alone || !this.#hasRoom) return false;
     return this.#options.statementCache > 0 || !(this.#writer.describesFirst || needsFlush(segment));
@@ -298,10 +300,43 @@ export class Engine {
   #pump(): void {
     for (;;) {
       const segment = this.#pipeline.firstPending;
-      if (segment === undefined || !this.#mayWrite(segment)) return;
+      if (segment === undefined) return;
+      if (!this.#mayWrite(segment)) return segment.names === null ? undefined : this.#askNames();
       this.#pipeline.dequeue();
       this.#write(segment);
     }
+  }
+
+  /** Asks what the names of the first segment that waits stand for, once it is known whether a block is open. */
+  #askNames(): void {
+    const segment = this.#pipeline.firstPending;
+    if (segment?.names == null || this.#pipeline.inFlight > 0) return;
+    if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return;
+    const names = this.#writer.names.missing(segment.names);
+    if (names.length === 0) return;
+    this.#blocks++;
+    const inBlock = this.session.transactionStatus !== types.IDLE;
+    const { learner } = segment;
+    const question = learner!.askNames(names, inBlock, (oids, failed) => {
+      this.#blocks--;
+      names.forEach((name, i) => {
+        if (oids !== null && oids[i] !== 0) this.#writer.names.set(name, oids[i]!);
+      });
+      const undo = failed === null ? null : learner!.undo();
+      if (undo !== null && this.#ended === null) this.#write(undo);
+      this.#refuseNames(segment, failed);
+    });
+    this.#write(question);
+  }
+
+  /** Fails a segment whose names stand for nothing. */
+  #refuseNames(segment: Request, failed: Request | null): void {
+    const culprit = this.#writer.names.unresolved(segment);
+    if (culprit === null || !this.#pipeline.removePending(segment)) return;
+    // The server may know the name, but was not to be asked.
+    const inVain = failed !== null && (failed.serverError === null || failed.serverError["C"] === "25P02");
+    const failure = inVain ? failed.failure!() : this.#writer.names.errorOf(culprit);
+    this.#unwrite(segment, culprit, failure);
   }
 
   /** Writes a whole segment, up to where a description must come first; on an unfit value, nothing. */
@@ -541,6 +576,7 @@ export class Engine {
         const { name, value } = backend.readParameterStatus(bytes, start, end);
         this.session.parameters.set(name, value);
         if (name === DATE_STYLE) this.#noteDateStyle();
+        else if (name === SEARCH_PATH) this.#writer.names.forget();
         return this.#events.onParameterStatus(name, value);
       }
       case types.NOTIFICATION_RESPONSE:
@@ -664,11 +700,15 @@ export class Engine {
       case 0x43 /* 'C' */:
       case 0x44 /* 'D' */:
       case 0x52 /* 'R' */:
+        this.#writer.names.onEnded(tag);
         if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
         if (tag === "DISCARD ALL") this.#events.onListenUndone(request);
         if (tag === "COMMIT") this.#altered = false;
-        else if (ALTERS.test(tag)) this.#onAltered();
+        else if (isDefinition(tag)) this.#onAltered();
         else if (tag === "ROLLBACK" && this.#altered) this.#writer.forgetParameters();
+        return;
+      case 0x53 /* 'S' */:
+        if (tag === "SET") this.#writer.names.onEnded(tag);
         return;
       case 0x55 /* 'U' */:
         if (tag === "UNLISTEN") this.#events.onListenUndone(request);
@@ -808,6 +848,7 @@ export class Engine {
     if (culprit === null && !this.#isAnsweredToSync()) failUnexpected("Z", this.#pipeline.current, false);
     this.#culprit = null;
     if (before !== types.IDLE && status === types.IDLE) this.#events.onListenUndone();
+    if (status === types.IDLE) this.#writer.names.onIdle();
     if (this.#altered && status === types.IDLE) this.#onAlteredEnd(culprit !== null);
     const single = this.#pipeline.takeSingle();
     if (single !== undefined) {

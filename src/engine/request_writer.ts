@@ -21,6 +21,7 @@ import {
   SYNC_EACH,
   SYNC_SHARED,
 } from "./request.ts";
+import { SessionNames } from "./session_names.ts";
 import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
 
 /** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
@@ -55,6 +56,8 @@ export class RequestWriter {
   describesFirst: boolean = false;
   /** The request written last, while it still needs a Sync. */
   syncOwedBy: Request | null = null;
+  /** What names of types stand for. */
+  readonly names: SessionNames = new SessionNames();
   readonly #writer: Writer;
   readonly #statements: StatementCache;
   /** Statements that are of no use any more: the next Parse closes them. */
@@ -147,6 +150,7 @@ export class RequestWriter {
   }
 
   writeRequest(request: Request): void {
+    this.names.onWritten(request.text);
     switch (request.kind) {
       case SIMPLE:
         frontend.writeQuery(this.#writer, request.text);
@@ -332,6 +336,11 @@ export class RequestWriter {
    * have any more. Nothing ran.
    */
   noteLostStatement(request: Request, { C: code = "", M: message }: ResponseFields): void {
+    if (request.names !== null && code === "XX000" && isTypeLost(message)) {
+      // A name's type is gone, and perhaps another one has the name.
+      this.names.forget();
+      request.lostStatement = true;
+    }
     if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
     const isMisread = MISREAD.has(code);
     if (isMisread ? request.statement!.key === "" : !isStale(code, message)) return;
