@@ -2,6 +2,7 @@
 
 import { ArrayValue, isAmbiguous, snapshot, Typed } from "../codecs/parameter.ts";
 import {
+  carriesTypes,
   encodeParameters,
   parameterTypes,
   unknownName,
@@ -38,8 +39,9 @@ export class BoundParameters implements Parameters {
     }
     this.values = values;
     this.registry = registry;
-    this.names = values.some(carriesType) ? namesOf(values, registry) : null;
-    const types = this.names === null ? parameterTypes(values, registry) : NONE_DECLARED;
+    const carries = carriesTypes(values);
+    this.names = carries ? namesOf(values, registry) : null;
+    const types = carries && this.names === null ? parameterTypes(values, registry) : NONE_DECLARED;
     this.declaredTypes = types.some(isDeclared) ? types : NONE_DECLARED;
     this.ambiguous = this.names !== null || needsDescription(values, types, registry);
   }
@@ -71,10 +73,6 @@ export class BoundParameters implements Parameters {
   needed(types: readonly number[] | null): number[] {
     return types?.filter((_, i) => isAmbiguous(plainValue((this.#resolved ?? this.values)[i]))) ?? [];
   }
-}
-
-function carriesType(value: unknown): boolean {
-  return value instanceof Typed || value instanceof ArrayValue;
 }
 
 function namesOf(values: readonly unknown[], registry: Registry): readonly string[] | null {

@@ -118,7 +118,7 @@ export function isWell(executor: Executor, request: Request): boolean {
 
 /** Types that this session has altered are looked up anew. */
 export function noteTag({ types }: Executor, { tag }: { readonly tag: string }): void {
-  if (tag.startsWith("ALTER")) types.forgetAltered();
+  if (tag.charCodeAt(0) === 0x41 /* 'A' */ && tag.startsWith("ALTER")) types.forgetAltered();
 }
 
 /** Whether {@linkcode mend} may have something to do. */

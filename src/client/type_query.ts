@@ -58,10 +58,12 @@ const KINDS: Readonly<Record<string, TypeKind>> = {
   r: "range",
 };
 
-// The array type over a type that is given by its OID, or what a name says by the search path.
+// The array type over a type that is given by its OID, or what a name says by the search path. Asked of functions, for
+// a user may be kept from reading pg_type.
 const RESOLVE_NAMES = `
-select case when n like '#%' then (select t.typarray from pg_catalog.pg_type t where t.oid = substr(n, 2)::oid)
-  else pg_catalog.to_regtype(n)::oid end
+select pg_catalog.to_regtype(
+  case when n like '#%' then pg_catalog.format_type(pg_catalog.substr(n, 2)::oid, null) || '[]' else n end
+)::oid
 from pg_catalog.unnest($1) with ordinality as u (n, i) order by i`;
 
 const TEXT_ARRAY = 1009;

@@ -90,13 +90,16 @@ const NONE_DECLARED: readonly Oid[] = [];
  * carries one, which is the rule.
  */
 export function parameterTypes(values: readonly unknown[], registry: Registry): readonly Oid[] {
+  return carriesTypes(values) ? values.map((each, at) => declaredType(each, registry, at)) : NONE_DECLARED;
+}
+
+/** Whether a value carries its type. */
+export function carriesTypes(values: readonly unknown[]): boolean {
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    if (value instanceof Typed || (value instanceof ArrayValue && value.type !== undefined)) {
-      return values.map((each, at) => declaredType(each, registry, at));
-    }
+    if (value instanceof Typed || (value instanceof ArrayValue && value.type !== undefined)) return true;
   }
-  return NONE_DECLARED;
+  return false;
 }
 
 /**

@@ -90,6 +90,8 @@ export class Engine {
   #ended: Failure | null = null;
   /** The last command tag: the next one is mostly the same. */
   #tag: string = "";
+  /** The last one that changes nothing but data. */
+  #harmless: string = "";
   /** Whether the block that is open, or the segment, has altered what statements may refer to. */
   #altered: boolean = false;
   /** A FATAL error that the server gave before it closed. */
@@ -706,13 +708,16 @@ export class Engine {
         if (tag === "COMMIT") this.#altered = false;
         else if (isDefinition(tag)) this.#onAltered();
         else if (tag === "ROLLBACK" && this.#altered) this.#writer.forgetParameters();
+        else if (tag.startsWith("DELETE")) break;
         return;
       case 0x53 /* 'S' */:
-        if (tag === "SET") this.#writer.names.onEnded(tag);
-        return;
+        if (tag !== "SET") break;
+        return this.#writer.names.onEnded(tag);
       case 0x55 /* 'U' */:
-        if (tag === "UNLISTEN") this.#events.onListenUndone(request);
+        if (tag !== "UNLISTEN") break;
+        return this.#events.onListenUndone(request);
     }
+    this.#harmless = tag;
   }
 
   /** The server looks again at what its statements mean, but never gives their parameters other types. */
@@ -722,7 +727,7 @@ export class Engine {
   }
 
   #onCommandComplete(request: Request, tag: string): void {
-    this.#noteTag(request, tag);
+    if (tag !== this.#harmless) this.#noteTag(request, tag);
     request.tag = tag;
     if (request.kind === SIMPLE) {
       if (request.phase !== phase.SIMPLE && request.phase !== phase.SIMPLE_ROWS) {

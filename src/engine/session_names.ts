@@ -26,6 +26,8 @@ function firstWord(tag: string): string {
 /** Type names and their OIDs, as the session last said. */
 export class SessionNames {
   readonly #oids: Map<string, number> = new Map();
+  /** Whether any name is known: most sessions never pay for more than this check. */
+  #any: boolean = false;
   /** Whether the end of the block may change what names mean. */
   #moved: boolean = false;
   /** Texts come in runs. */
@@ -52,16 +54,18 @@ export class SessionNames {
   /** Remembers what a name stands for. */
   set(name: string, oid: number): void {
     this.#oids.set(name, oid);
+    this.#any = true;
   }
 
   /** What was known is not sure any more. */
   forget(): void {
     this.#oids.clear();
+    this.#any = false;
   }
 
   /** A text has been written. */
   onWritten(text: string): void {
-    if (this.#oids.size === 0 || text === this.#harmless) return;
+    if (!this.#any || text === this.#harmless) return;
     if (MOVES.test(text)) this.#move();
     else this.#harmless = text;
   }
