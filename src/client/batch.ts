@@ -7,7 +7,7 @@ import { ConfigurationError, PipelineAbortedError, PostgresError, ValueError } f
 import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import { optionsOf } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { isWell, mend, runMended, withNames } from "./type_loader.ts";
+import { isWell, mend, runMended } from "./type_loader.ts";
 import { compile, type Fragment, type Statement } from "./sql.ts";
 
 /** Options of a batch. */
@@ -40,7 +40,7 @@ export async function runAtomicBatch(
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = (each: readonly Statement[]) =>
-    withNames(executor, () => executeBatch(executor, each, executor.types.objects, options, labels));
+    executeBatch(executor, each, executor.types.objects, options, labels);
   let requests = await once(statements);
   // With the values as they were, whatever the caller has made of them meanwhile.
   const again = () =>

@@ -4,9 +4,10 @@ import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import type { TypeOverrides } from "../codecs/registry.ts";
-import { EXTENDED, Request, type RowPlanner, SYNC_LATER } from "../engine/request.ts";
+import { EXTENDED, Request, type RowPlanner, STREAM, SYNC_LATER } from "../engine/request.ts";
 import type { Statement as Prepared } from "../engine/statement_cache.ts";
-import { bindParameters } from "./parameters.ts";
+import { bindParameters, BoundParameters } from "./parameters.ts";
+import { TypeLearner } from "./type_query.ts";
 import type { Types } from "./types.ts";
 import type { BatchSource } from "./row_stream.ts";
 import type { Statement } from "./sql.ts";
@@ -27,6 +28,8 @@ export interface Executor {
   attach(): Promise<Attachment>;
   /** Whether a request goes into a transaction block, which it would break by failing. Default: none does. */
   inBlock?(): boolean;
+  /** Who can be asked about types once this has ended. */
+  afterwards?(): Executor | undefined;
 }
 
 /** A connection for one operation that takes its time. */
@@ -68,6 +71,7 @@ export function executorFor(executor: Executor, options: Pick<QueryOptions, "typ
     openStream: (request, site) => executor.openStream(request, site),
     attach: () => executor.attach(),
     inBlock: () => executor.inBlock?.() ?? false,
+    afterwards: () => executor.afterwards?.(),
   };
 }
 
@@ -87,6 +91,24 @@ export function createRequest(
     onSettled,
   );
   request.alone = mayCopyIn(text);
+  if (request.parameters.ambiguous) letLearn(executor, request);
+  return request;
+}
+
+function letLearn({ types }: Executor, request: Request): void {
+  const parameters = request.parameters as BoundParameters;
+  request.learner = new TypeLearner(types, parameters);
+  request.names = parameters.names;
+}
+
+/** Makes the request of a statement whose rows are given away as they come: all of their types must be known before. */
+export function createStream(executor: Executor, statement: Statement): Request {
+  const { types } = executor;
+  const request = createRequest(executor, STREAM, statement, types.streamed, () => {});
+  const { parameters } = request;
+  const bound = parameters instanceof BoundParameters ? parameters : undefined;
+  request.learner = new TypeLearner(types, bound, true);
+  request.describes = true;
   return request;
 }
 
@@ -99,7 +121,6 @@ export function trace(request: Request, label: string | undefined): void {
  * Runs statements under one Sync; resolves with all of their requests settled, or as soon as they are given up.
  *
  * @param labels names for traces
- * @throws {UnknownTypeError} at once, as {@linkcode execute}
  */
 export function executeBatch(
   executor: Executor,
@@ -116,6 +137,12 @@ export function executeBatch(
   const requests = statements.map((statement) =>
     createRequest(executor, EXTENDED, statement, planner, onSettled)
   );
+  const [first] = requests as [Request, ...Request[]];
+  const named = requests.filter(({ names }) => names !== null);
+  if (named.length > 0) {
+    first.learner ??= named[0]!.learner;
+    first.names = [...new Set(named.flatMap(({ names }) => names!))];
+  }
   return new Promise((resolve) => {
     resolveAll = resolve;
     requests.forEach((request, i) => {
@@ -158,7 +185,6 @@ function watchBatch(
  * Runs a statement; resolves, never rejects, with the settled request.
  *
  * @param prepared the statement on the server, where it is there already
- * @throws {UnknownTypeError} at once, when a parameter's type is known by name only
  */
 export function execute(
   executor: Executor,
@@ -174,6 +200,7 @@ export function execute(
   const request = new Request(kind, text, parameters, planner, resolve);
   request.alone = mayCopyIn(text);
   request.statement = prepared;
+  if (parameters.ambiguous) letLearn(executor, request);
   trace(request, options?.label);
   if (options === undefined) executor.submit(request);
   else submitWith(executor, request, options, resolve);

@@ -1,9 +1,9 @@
 /** A statement that is prepared on one connection, under a name of its own. */
 
-import { CLOSE, NO_PARAMETERS, Request, STREAM } from "../engine/request.ts";
+import { CLOSE, NO_PARAMETERS, Request } from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { PipegresError } from "../errors.ts";
-import { createRequest, type Executor, executorFor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { createStream, type Executor, executorFor, type QueryOptions, throwIfFailed } from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
@@ -54,9 +54,7 @@ export class PreparedStatement implements AsyncDisposable {
     return new RowStream<T>(async () => {
       await loadFieldTypes(this.#executor, this.#statement);
       if (this.#closed) throw closedError();
-      const { types } = this.#executor;
-      const statement = { text: this.text, values };
-      const request = createRequest(this.#executor, STREAM, statement, types.streamed, () => {});
+      const request = createStream(this.#executor, { text: this.text, values });
       request.statement = this.#statement;
       request.maxRows = batch;
       return this.#executor.openStream(request, site);

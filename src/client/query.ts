@@ -6,7 +6,7 @@
  */
 
 import {
-  createRequest,
+  createStream,
   execute,
   type Executor,
   executorFor,
@@ -19,11 +19,11 @@ import {
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
 import { compile, Fragment, type Statement } from "./sql.ts";
-import { DESCRIBE, type Failure, type Request, STREAM } from "../engine/request.ts";
+import { DESCRIBE, type Failure, type Request } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
 import { keepShape } from "../wire/keep_shape.ts";
-import { isWell, mendStatement, prepareTypes, runStatement, withNames } from "./type_loader.ts";
+import { isWell, mendStatement, runStatement } from "./type_loader.ts";
 import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
@@ -161,7 +161,6 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    */
   async json(): Promise<string> {
     this.#options?.signal?.throwIfAborted();
-    await prepareTypes(this.#executor, compile(this), this.#options);
     return await this.#settled("json", ({ rows }) => `[${rows.join(",")}]`);
   }
 
@@ -173,13 +172,13 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
    */
   stream(options: { readonly batch?: number } = {}): RowStream<T> {
     const batch = checkBatch(options.batch);
+    // deno-lint-ignore require-await -- what it throws is what its promise rejects with
     return new RowStream<T>(async () => {
       const executor = executorFor(this.#executor, this.#options);
       this.#options?.signal?.throwIfAborted();
       const statement = compile(this);
-      await prepareTypes(executor, statement, this.#options);
+      const request = createStream(executor, statement);
       this.#options?.signal?.throwIfAborted();
-      const request = createRequest(executor, STREAM, statement, executor.types.streamed, () => {});
       request.maxRows = batch;
       trace(request, this.#options?.label);
       if (this.#options?.pipeline === false) request.alone = true;
@@ -210,10 +209,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   async describe(): Promise<Description> {
     const executor = this.#executor;
     const statement = compile(this);
-    const request = await withNames(
-      executor,
-      () => execute(executor, DESCRIBE, statement, executor.types.objects, this.#options),
-    );
+    const request = await execute(executor, DESCRIBE, statement, executor.types.objects, this.#options);
     throwIfFailed(request, this.#site);
     return { parameters: request.statement!.parameterTypes ?? [], fields: request.statement!.fields ?? [] };
   }

@@ -184,6 +184,9 @@ export class PortalSource implements BatchSource {
     const { text, parameters, planner } = stream;
     this.#running = new Request(EXTENDED, text, parameters, planner, (request) => this.#resolve(request));
     this.#running.statement = stream.statement;
+    this.#running.describes = stream.describes;
+    this.#running.learner = stream.learner;
+    this.#running.names = stream.names;
     this.#pending = this.#run(this.#running);
   }
 

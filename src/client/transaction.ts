@@ -70,6 +70,7 @@ export class TransactionExecutor implements Executor {
   readonly #connection: ServerConnection;
   readonly #lease: Lease;
   readonly #beginText: string;
+  readonly #owner: Executor;
   #begin: Request | undefined = undefined;
   /** Segments that have not settled, where somebody may want them to be given up. */
   #open: Set<Request> | undefined = undefined;
@@ -89,6 +90,7 @@ export class TransactionExecutor implements Executor {
     this.#connection = connection;
     this.#lease = lease;
     this.#beginText = begin;
+    this.#owner = owner;
     this.types = owner.types;
     this.keepsStacks = owner.keepsStacks;
   }
@@ -199,6 +201,10 @@ export class TransactionExecutor implements Executor {
     return true;
   }
 
+  afterwards(): Executor | undefined {
+    return this.#ended === undefined || this.#endedByQuery ? undefined : this.#owner;
+  }
+
   attach(): Promise<Attachment> {
     return Promise.resolve((this.copies ??= new OpenCopies()).watch({
       connection: this.#connection,
@@ -254,6 +260,8 @@ export class TransactionExecutor implements Executor {
     }
     begin.sync = SYNC_LATER;
     begin.next = first;
+    begin.names = first.names;
+    begin.learner = first.learner;
     this.#lease.submit(begin);
   }
 

@@ -318,6 +318,10 @@ class SavepointExecutor implements Executor {
     return true;
   }
 
+  afterwards(): Executor | undefined {
+    return this.#ended === undefined ? undefined : this.#outer.afterwards() ?? this.#outer;
+  }
+
   newPortal(): string {
     return this.#outer.newPortal();
   }

@@ -3,86 +3,32 @@
  * arrays of them. A look-up that fails breaks no query: the values stay text.
  */
 
-import type { TypeDescription, TypeKind } from "../codecs/registry.ts";
 import { UnknownTypeError } from "../codecs/unknown_type.ts";
-import { DESCRIBE, EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
-import { isTypeLost } from "../engine/request_writer.ts";
+import { EXTENDED, type Request, type StatementResult } from "../engine/request.ts";
 import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
 import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
 import { execute, executeBatch, type Executor, type QueryOptions } from "./executor.ts";
 import type { Statement } from "./sql.ts";
+import { SAVEPOINT, TypeQuery } from "./type_query.ts";
 import { createDecoder, type RowShape, UndecodedRow, type UnknownColumns } from "./types.ts";
 
-// typcategory A alone is not enough: a user may give it to any type.
-const LOOK_UP = `
-select t.oid, t.typname,
-  case when t.typelem <> 0 and t.typinput = 'pg_catalog.array_in'::regproc then 'A' else t.typtype end,
-  t.typelem, e.typdelim, t.typbasetype, r.rngsubtype,
-  (select m.rngtypid from pg_catalog.pg_range m where m.rngmultitypid = t.oid),
-  (select pg_catalog.array_agg(a.attname::text order by a.attnum) from pg_catalog.pg_attribute a
-    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
-  (select pg_catalog.array_agg(a.atttypid order by a.attnum) from pg_catalog.pg_attribute a
-    where a.attrelid = t.typrelid and a.attnum > 0 and not a.attisdropped),
-  n.nspname
-from pg_catalog.pg_type t
-left join pg_catalog.pg_namespace n on n.oid = t.typnamespace
-left join pg_catalog.pg_type e on e.oid = t.typelem
-left join pg_catalog.pg_range r on r.rngtypid = t.oid
-where t.oid = any($1::oid[])
-  or t.oid in (select a.typarray from pg_catalog.pg_type a where a.oid = any($1::oid[]))`;
-
-const RESOLVE_NAME = "select pg_catalog.to_regtype($1)::oid";
-
-type TypeRow = [
-  oid: number,
-  name: string,
-  kind: string,
-  element: number,
-  delimiter: string | null,
-  base: number,
-  subtype: number | null,
-  range: number | null,
-  attributeNames: string[] | null,
-  attributeTypes: number[] | null,
-  schema: string | null,
-];
-
-const KINDS: Readonly<Record<string, TypeKind>> = {
-  A: "array",
-  b: "base",
-  c: "composite",
-  d: "domain",
-  e: "enum",
-  m: "multirange",
-  p: "pseudo",
-  r: "range",
-};
-
-/** Learns types and what they are made of; false when the server could not be asked. */
-export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<boolean> {
+/** Learns types and what they are made of; resolves with the request that failed where the server could not be asked. */
+export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<Request | undefined> {
   const { types } = executor;
   const wanted = [...new Set(oids)].filter((oid) => types.isUnknown(oid));
-  if (wanted.length === 0) return true;
-  return await once(executor, `oid ${wanted.join()}`, () => lookUp(executor, wanted)) ||
-    // Whoever asked first may have asked in a transaction block that had failed.
-    await lookUp(executor, wanted);
-}
-
-/** Learns what a name stands for; false when the server could not be asked, or knows no such type. */
-async function loadName(executor: Executor, name: string): Promise<boolean> {
-  const load = async (): Promise<boolean> => {
-    const request = await askServer(executor, RESOLVE_NAME, name);
-    const oid = request.failure === null ? (request.rows as [number | null][])[0]?.[0] : null;
-    if (typeof oid !== "number") return false;
-    executor.types.learnName(name, oid);
-    return await loadTypes(executor, [oid]);
-  };
-  return await once(executor, `name ${name}`, load);
+  if (wanted.length === 0) return undefined;
+  const failed = await once(executor, `oid ${wanted.join()}`, () => lookUp(executor, wanted));
+  // Whoever asked first may have asked in a transaction block that had failed.
+  return failed && await lookUp(executor, wanted);
 }
 
 /** Look-ups of the same at the same time are one. */
-function once(executor: Executor, key: string, load: () => Promise<boolean>): Promise<boolean> {
+function once(
+  executor: Executor,
+  key: string,
+  load: () => Promise<Request | undefined>,
+): Promise<Request | undefined> {
   const { loading } = executor.types;
   let work = loading.get(key);
   if (work === undefined) {
@@ -92,71 +38,30 @@ function once(executor: Executor, key: string, load: () => Promise<boolean>): Pr
   return work;
 }
 
-const SAVEPOINT = "pipegres_types";
-
 /** Asks the server. In a transaction block behind a savepoint, since the block is the user's and must not break. */
-async function askServer(executor: Executor, text: string, value: string): Promise<Request> {
+async function askServer(asking: Executor, statement: Statement): Promise<Request> {
+  const executor = asking.afterwards?.() ?? asking;
   const planner = executor.types.plain.arrays;
-  const statement = { text, values: [value] };
   if (!executor.inBlock?.()) return await execute(executor, EXTENDED, statement, planner);
   const control = (command: string): Statement => ({ text: `${command} ${SAVEPOINT}`, values: [] });
   const statements = [control("savepoint"), statement, control("release savepoint")];
-  const [, request] = await executeBatch(executor, statements, planner);
+  const [savepoint, request] = await executeBatch(executor, statements, planner);
+  if (savepoint!.failure !== null) return savepoint!;
   if (request!.failure !== null) {
     await executeBatch(executor, [control("rollback to savepoint"), control("release savepoint")], planner);
   }
   return request!;
 }
 
-async function lookUp(executor: Executor, oids: readonly number[]): Promise<boolean> {
-  const { types } = executor;
-  let wanted = oids.filter((oid) => types.isUnknown(oid));
-  const descriptions: TypeDescription[] = [];
-  const asked = new Set<number>();
-  // Nothing is asked for twice: it ends with the catalogue at the latest.
-  while (wanted.length > 0) {
-    // Given as text the array needs no description, and the look-up one round trip.
-    const request = await askServer(executor, LOOK_UP, `{${wanted.join()}}`);
-    if (request.failure !== null) return false;
-    const found = (request.rows as TypeRow[]).map(describeType);
-    for (const oid of wanted) asked.add(oid);
-    descriptions.push(...found);
-    for (const { oid } of found) asked.add(oid);
-    wanted = [...new Set(found.flatMap(partsOf))].filter((oid) => types.isUnknown(oid) && !asked.has(oid));
+async function lookUp(executor: Executor, oids: readonly number[]): Promise<Request | undefined> {
+  const query = new TypeQuery(executor.types, oids);
+  for (let statement = query.next(); statement !== undefined; statement = query.next()) {
+    const request = await askServer(executor, statement);
+    if (request.failure !== null) return request;
+    query.take(request.rows);
   }
-  types.learn(descriptions);
-  return true;
-}
-
-function describeType(row: TypeRow): TypeDescription {
-  const [oid, name, kind, element, delimiter, base, subtype, range, attributeNames, attributeTypes, schema] =
-    row;
-  return {
-    oid,
-    name,
-    kind: KINDS[kind] ?? "base",
-    ...(schema === null ? {} : { schema }),
-    ...(kind === "A" ? { element, delimiter: delimiter ?? "," } : {}),
-    ...(kind === "d" ? { base } : {}),
-    ...(kind === "r" && subtype !== null ? { subtype } : {}),
-    ...(kind === "m" && range !== null ? { range } : {}),
-    ...(kind === "c"
-      ? {
-        attributes: (attributeNames ?? []).map((each, i) => ({ name: each, typeOid: attributeTypes![i]! })),
-      }
-      : {}),
-  };
-}
-
-function partsOf(type: TypeDescription): number[] {
-  const parts = [
-    type.element,
-    type.base,
-    type.subtype,
-    type.range,
-    ...(type.attributes ?? []).map((each) => each.typeOid),
-  ];
-  return parts.filter((oid) => oid !== undefined && oid !== 0) as number[];
+  query.learn();
+  return undefined;
 }
 
 /** Runs a statement, and mends it where types were not known. */
@@ -173,7 +78,7 @@ export async function runMended(
 }
 
 /**
- * Runs a statement; a type that is known by name only is looked up first.
+ * Runs a statement.
  *
  * @param prepared the statement on the server, where it is there already
  */
@@ -184,13 +89,7 @@ export function runStatement(
   options?: QueryOptions,
   prepared?: PreparedDescription,
 ): Promise<Request> {
-  try {
-    return execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
-  } catch (error) {
-    const run = () =>
-      execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
-    return runWithNames(executor, run, error);
-  }
+  return execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
 }
 
 /** {@linkcode mend} of what {@linkcode runStatement} gave. */
@@ -208,70 +107,22 @@ export function mendStatement(
   });
 }
 
-/**
- * Runs what makes requests; a type that is known by name only is looked up first.
- *
- * @param run throws an UnknownTypeError at once, when nothing was sent, where it must
- */
-export function withNames<R>(executor: Executor, run: () => Promise<R>): Promise<R> {
-  try {
-    return run();
-  } catch (error) {
-    return runWithNames(executor, run, error);
-  }
-}
-
-async function runWithNames<R>(executor: Executor, run: () => Promise<R>, first: unknown): Promise<R> {
-  let error = first;
-  const looked = new Set<number | string>();
-  for (;;) {
-    if (!(error instanceof UnknownTypeError) || looked.has(error.type)) throw error;
-    const { type } = error;
-    looked.add(type);
-    const loaded = typeof type === "string"
-      ? await loadName(executor, type)
-      : await loadTypes(executor, [type]);
-    if (!loaded || typeof type !== "string" && executor.types.isUnknown(type)) throw error;
-    try {
-      return await run();
-    } catch (next) {
-      error = next;
-    }
-  }
-}
-
 /** Takes note of what a settled request may have changed; false when {@linkcode mend} may have something to do. */
 export function isWell(executor: Executor, request: Request): boolean {
   noteTag(executor, request);
   return !needsMending(executor, request);
 }
 
-/** Types that this session has altered are looked up anew, and names where their meaning may have changed. */
+/** Types that this session has altered are looked up anew. */
 export function noteTag({ types }: Executor, { tag }: { readonly tag: string }): void {
-  if (tag === lastHarmless) return;
-  if (!CHANGES.test(tag)) {
-    lastHarmless = tag;
-    return;
-  }
-  types.forgetNames();
-  if (tag.startsWith("ALTER")) types.forgetAltered();
-}
-
-// Tags come in runs of one kind.
-let lastHarmless = "";
-
-const CHANGES = /^(?:ALTER|CREATE|DROP|SET|RESET|DISCARD|ROLLBACK)\b/;
-
-/** Whether a type was declared that the database does not have any more: nothing ran. */
-function isStale({ serverError, parameters }: Request): boolean {
-  return serverError !== null && parameters.declaredTypes.length > 0 && isTypeLost(serverError["M"]);
+  if (tag.charCodeAt(0) === 0x41 /* 'A' */ && tag.startsWith("ALTER")) types.forgetAltered();
 }
 
 /** Whether {@linkcode mend} may have something to do. */
 export function needsMending(executor: Executor, request: Request): boolean {
   if (request.failure === null) return executor.types.concerns(request);
   // The server's error may only be the end of what was not to be executed.
-  return request.serverError === null || isStale(request) || request.failure() instanceof UnknownTypeError;
+  return request.serverError === null || request.failure() instanceof UnknownTypeError;
 }
 
 /**
@@ -288,19 +139,14 @@ export async function mend(
   const { values } = request.parameters;
   const looked = new Set<number>();
   let settled = request;
-  // In a block the server does nothing more; what names stand for is looked up again in any case.
-  if (isStale(request) && executor.types.forgetNames() && !executor.inBlock?.()) {
-    settled = await withNames(executor, () => again(values));
-  }
   while (settled.failure !== null && !settled.aborted) {
     const error = settled.failure();
     // Nothing was executed: after the look-up it may be.
-    if (!(error instanceof UnknownTypeError) || typeof error.type === "string") return settled;
+    if (!(error instanceof UnknownTypeError)) return settled;
     if (looked.has(error.type)) return settled;
     looked.add(error.type);
     // Somebody else may have learned it meanwhile.
-    const wanted = [error.type, ...settled.statement?.parameterTypes ?? []];
-    if (executor.types.isUnknown(error.type) && !await loadTypes(executor, wanted)) return settled;
+    await loadTypes(executor, [error.type, ...settled.statement?.parameterTypes ?? []]);
     if (executor.types.isUnknown(error.type)) return settled;
     settled = await again(values);
   }
@@ -312,28 +158,6 @@ export async function mend(
 export async function mendResults(executor: Executor, request: Request): Promise<void> {
   const results: readonly StatementResult[] = request.results ?? [request];
   for (const { fields, rows } of results) await mendRows(executor, request, fields, rows);
-}
-
-/**
- * Learns the types of a statement that is to be streamed: while its rows come nothing can be looked up on the same
- * connection. Costs a description the first time only, and only where that is not cached.
- */
-export async function prepareTypes(
-  executor: Executor,
-  statement: Statement,
-  options?: QueryOptions,
-): Promise<void> {
-  const { types } = executor;
-  if (types.prepared.has(statement.text)) return;
-  const request = await withNames(
-    executor,
-    () => execute(executor, DESCRIBE, statement, types.objects, options),
-  );
-  if (request.aborted) throw request.failure!();
-  // What is wrong with the statement shows when it runs.
-  if (request.failure !== null) return;
-  await loadFieldTypes(executor, request.statement!);
-  types.notePrepared(statement.text);
 }
 
 /** Learns the types of a described statement's parameters and columns. */
@@ -353,13 +177,37 @@ async function mendRows(
 ): Promise<void> {
   const unknown = executor.types.unknownColumns(fields);
   if (unknown === undefined || rows.length === 0) return;
-  await loadTypes(executor, fields!.map(({ typeOid }) => typeOid));
+  const failed = await loadTypes(executor, fields!.map(({ typeOid }) => typeOid));
+  if (failed !== undefined && !isRefused(failed)) {
+    return request.fail(() => failUndecoded(executor, fields!, failed));
+  }
   try {
     if (unknown.altered) decodeRows(executor, fields!, unknown, rows as unknown[]);
     for (const column of unknown.columns) decodeColumn(executor, fields!, column, unknown, rows);
   } catch (error) {
     request.fail(() => error as Error);
   }
+}
+
+/** Whether the server does not tell types to this user, or not in time: values stay text then. */
+function isRefused({ serverError }: Request): boolean {
+  return serverError !== null && serverError["C"] !== IN_FAILED_BLOCK;
+}
+
+const IN_FAILED_BLOCK = "25P02";
+
+/** The error for rows that were made, but cannot be given the values that others of their kind have. */
+function failUndecoded(
+  { types }: Executor,
+  fields: readonly Field[],
+  { serverError, failure }: Request,
+): Error {
+  const { name, typeOid } = fields.find((field) => types.isUnknown(field.typeOid)) ?? fields[0]!;
+  const why = serverError === null ? "" : ", since the transaction block has failed";
+  return new ValueError(
+    `Cannot decode column "${name}": its type with OID ${typeOid} could not be looked up${why}`,
+    { cause: failure!() },
+  );
 }
 
 /** Rows that did not fit what was known of their types. */

@@ -32,7 +32,8 @@ export class UndecodedRow {
   }
 }
 
-class ShapePlanner implements RowPlanner {
+/** Makes rows of one shape, with what is known of types when it is made. */
+export class ShapePlanner implements RowPlanner {
   readonly #types: Types;
   readonly #registry: Registry;
   readonly #shape: RowShape;
@@ -48,7 +49,9 @@ class ShapePlanner implements RowPlanner {
 
   plan(fields: readonly Field[], dateStyle?: string): RowDecoder {
     const order = dateStyle === undefined ? undefined : dateOrderOf(dateStyle);
-    if (this.#shape !== "json") this.#types.notice(fields, this.#shape, order);
+    const lacks = this.#types.notice(fields, this.#registry, this.#shape, order);
+    // JSON has no place for what is learnt later: the rows are kept.
+    if (lacks && this.#shape === "json") return keepRow;
     const registry = this.#types.dated(this.#registry, order);
     const decode = this.#shape === "json"
       ? createJsonRowDecoder(fields, registry)
@@ -56,6 +59,11 @@ class ShapePlanner implements RowPlanner {
     return fields.some(({ typeOid }) => this.#types.mayBeAltered(typeOid))
       ? this.#patient(fields, decode, order)
       : decode;
+  }
+
+  /** The one that does the same with what is known now. */
+  get current(): RowPlanner {
+    return this.#keeps ? this.#types.planner(this.#shape) : this.#types.streamed;
   }
 
   formats(fields: readonly Field[]): readonly (0 | 1)[] {
@@ -72,11 +80,15 @@ class ShapePlanner implements RowPlanner {
         if (error instanceof ProtocolError) throw error;
         this.#types.noteAltered(fields, this.#shape, order);
         if (!this.#keeps) throw error;
-        return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
+        return keepRow(bytes, start, end);
       }
     };
     return Object.assign(patient, { deferred: decode.deferred });
   }
+}
+
+function keepRow(bytes: Uint8Array, start: number, end: number): UndecodedRow {
+  return new UndecodedRow(new Uint8Array(bytes.subarray(start, end)));
 }
 
 /** A decoder of rows of a shape. */
@@ -97,22 +109,19 @@ export interface UnknownColumns {
   readonly order: DateOrder | undefined;
 }
 
+/** Which of the types of one name is meant is each session's to say. */
+const NO_NAMES: ReadonlyMap<string, number> = new Map();
+
 /** What is known of a database's types, whoever reads them in whatever representation. */
 class Catalogue {
   readonly types: Map<number, TypeDescription> = new Map();
-  /** What names stand for, as the server said. */
-  readonly names: Map<string, number> = new Map();
-  /** Texts of statements whose types have been looked up before they were streamed. */
-  readonly prepared: Set<string> = new Set();
   /** Look-ups under way, by what is looked up. */
-  readonly loading: Map<string, Promise<boolean>> = new Map();
+  readonly loading: Map<string, Promise<Request | undefined>> = new Map();
   /** The view without options. */
   plain: Types | undefined = undefined;
   /** Grows with every change. */
   version: number = 0;
 }
-
-const MOST_PREPARED = 1000;
 
 /** What is known of a database's types, shared by all who use it, and how their values are represented. */
 export class Types {
@@ -135,7 +144,7 @@ export class Types {
     this.#base = registry;
     this.#catalogue = catalogue;
     this.#version = catalogue.version;
-    this.#registry = registry.withTypes(catalogue.types.values(), catalogue.names);
+    this.#registry = registry.withTypes(catalogue.types.values(), NO_NAMES);
     this.#planners = this.#createPlanners();
   }
 
@@ -183,32 +192,28 @@ export class Types {
     return this.#planners.stream;
   }
 
-  /** Texts whose types need no look-up. */
-  get prepared(): ReadonlySet<string> {
-    return this.#catalogue.prepared;
-  }
-
-  /** Remembers that a text's types are known. */
-  notePrepared(text: string): void {
-    const { prepared } = this.#catalogue;
-    if (prepared.size >= MOST_PREPARED) prepared.clear();
-    prepared.add(text);
-  }
-
   /** Look-ups under way. */
-  get loading(): Map<string, Promise<boolean>> {
+  get loading(): Map<string, Promise<Request | undefined>> {
     return this.#catalogue.loading;
   }
 
-  /** Remembers which columns of a plan have types that may still be learnt. */
-  notice(fields: readonly Field[], shape: RowShape, order: DateOrder | undefined): void {
+  /** Remembers which columns of a plan have types that may still be learnt; false for none. */
+  notice(
+    fields: readonly Field[],
+    registry: Registry,
+    shape: RowShape,
+    order: DateOrder | undefined,
+  ): boolean {
     const columns: number[] = [];
     fields.forEach(({ typeOid }, i) => {
-      if (this.isUnknown(typeOid)) columns.push(i);
+      // It may be known by now, but not to this plan.
+      if (typeOid !== 0 && registry.typeFor(typeOid) === undefined) columns.push(i);
     });
-    if (columns.length === 0) return;
+    if (columns.length === 0) return false;
     this.#anyUnknown = true;
-    this.#unknown.set(fields, { shape, columns, altered: false, order });
+    const isJson = shape === "json";
+    this.#unknown.set(fields, { shape, columns: isJson ? [] : columns, altered: isJson, order });
+    return true;
   }
 
   /** Remembers that rows did not fit what was known of their types. */
@@ -261,34 +266,20 @@ export class Types {
     this.#catalogue.version++;
   }
 
-  /** Adds what a name stands for. */
-  learnName(name: string, oid: number): void {
-    this.#catalogue.names.set(name, oid);
-  }
-
-  /** Forgets what names stand for; false when there was nothing to forget. */
-  forgetNames(): boolean {
-    const { names } = this.#catalogue;
-    const any = names.size > 0;
-    names.clear();
-    return any;
-  }
-
   /** Forgets types whose parts may have changed. */
   forgetAltered(): void {
-    const { types, prepared } = this.#catalogue;
+    const { types } = this.#catalogue;
     const altered = [...types.keys()].filter((oid) => this.mayBeAltered(oid));
     if (altered.length === 0) return;
     for (const oid of altered) types.delete(oid);
-    prepared.clear();
     this.#catalogue.version++;
   }
 
   #refresh(): void {
-    const { version, types, names } = this.#catalogue;
+    const { version, types } = this.#catalogue;
     if (this.#version === version) return;
     this.#version = version;
-    this.#registry = this.#base.withTypes(types.values(), names);
+    this.#registry = this.#base.withTypes(types.values(), NO_NAMES);
     this.#dated = new Map();
     this.#planners = this.#createPlanners();
   }

@@ -90,31 +90,62 @@ const NONE_DECLARED: readonly Oid[] = [];
  * carries one, which is the rule.
  */
 export function parameterTypes(values: readonly unknown[], registry: Registry): readonly Oid[] {
+  return carriesTypes(values) ? values.map((each, at) => declaredType(each, registry, at)) : NONE_DECLARED;
+}
+
+/** Whether a value carries its type. */
+export function carriesTypes(values: readonly unknown[]): boolean {
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    if (value instanceof Typed || (value instanceof ArrayValue && value.type !== undefined)) {
-      return values.map((each, at) => declaredType(each, registry, at));
-    }
+    if (value instanceof Typed || (value instanceof ArrayValue && value.type !== undefined)) return true;
   }
-  return NONE_DECLARED;
+  return false;
+}
+
+/**
+ * What a parameter's type is called where the session has to tell which type that is; `#` and an OID stands for the
+ * array type over that type. `undefined` for a parameter without a type, or of a known one.
+ */
+export function unresolvedName(value: unknown, registry: Registry): string | undefined {
+  if (value instanceof Typed) {
+    return typeof value.type === "string" && registry.oidOf(value.type) === undefined
+      ? value.type
+      : undefined;
+  }
+  if (!(value instanceof ArrayValue) || value.type === undefined) return undefined;
+  const { type } = value;
+  if (typeof type === "number") return registry.arrayOf(type) === undefined ? `#${type}` : undefined;
+  const name = type.trim().endsWith("]") ? type : `${type}[]`;
+  return registry.oidOf(name) === undefined ? name : undefined;
+}
+
+/** A parameter whose type's name stands for this type. */
+export function withType(value: unknown, oid: Oid): Typed {
+  return value instanceof Typed
+    ? new Typed(value.value, oid)
+    : new Typed(new ArrayValue((value as ArrayValue).values), oid);
+}
+
+/** The error for parameter `i` of a type that nobody knows. */
+export function unknownName(i: number, name: string): ValueError {
+  const reason = name.startsWith("#")
+    ? `type ${name.slice(1)} has no array type that is known`
+    : `type "${name}" is not known: give its OID, or cast in the query`;
+  return new ValueError(`Cannot encode parameter $${i + 1}: ${reason}`);
 }
 
 function declaredType(value: unknown, registry: Registry, i: number): Oid {
-  if (value instanceof Typed) return oidOf(value.type, registry, i);
+  const name = unresolvedName(value, registry);
+  if (name !== undefined) throw unknownName(i, name);
+  if (value instanceof Typed) return oidOf(value.type, registry);
   if (!(value instanceof ArrayValue) || value.type === undefined) return 0;
   const { type } = value;
-  if (typeof type === "string") return oidOf(type.trim().endsWith("]") ? type : `${type}[]`, registry, i);
-  return registry.arrayOf(type) ?? failTypeName(i, `type ${type} has no array type that is known`, type);
+  if (typeof type === "number") return registry.arrayOf(type)!;
+  return oidOf(type.trim().endsWith("]") ? type : `${type}[]`, registry);
 }
 
-function oidOf(type: string | Oid, registry: Registry, i: number): Oid {
-  if (typeof type === "number") return type;
-  return registry.oidOf(type) ??
-    failTypeName(i, `type "${type}" is not known: give its OID, or cast in the query`, type);
-}
-
-function failTypeName(i: number, reason: string, type: string | Oid): never {
-  throw new UnknownTypeError(`Cannot encode parameter $${i + 1}: ${reason}`, type);
+function oidOf(type: string | Oid, registry: Registry): Oid {
+  return typeof type === "number" ? type : registry.oidOf(type)!;
 }
 
 function codecOf(value: unknown, type: Oid, registry: Registry, i: number): Codec | undefined {

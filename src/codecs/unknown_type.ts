@@ -5,10 +5,10 @@ import type { Oid } from "./codec.ts";
 
 /** Thrown before anything is sent; once the type has been looked up, the value may be encoded. */
 export class UnknownTypeError extends ValueError {
-  /** OID, or name, of the type to look up. */
-  readonly type: Oid | string;
+  /** The type to look up. */
+  readonly type: Oid;
 
-  constructor(message: string, type: Oid | string) {
+  constructor(message: string, type: Oid) {
     super(message);
     this.type = type;
   }

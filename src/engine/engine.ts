@@ -43,6 +43,7 @@ import {
 import { RequestWriter } from "./request_writer.ts";
 import { link, mayRepeat, Retries } from "./retries.ts";
 import type { Session } from "./session.ts";
+import { isDefinition } from "./session_names.ts";
 import { StatementCache } from "./statement_cache.ts";
 
 /** What the engine tells its owner besides settling requests. */
@@ -67,6 +68,7 @@ export interface EngineOptions {
 }
 
 const DATE_STYLE = "DateStyle";
+const SEARCH_PATH = "search_path";
 
 /** Drives one session that establishing has brought to its first ReadyForQuery. */
 export class Engine {
@@ -83,11 +85,17 @@ export class Engine {
   #blocks: number = 0;
   /** The request that an ErrorResponse came for: only ReadyForQuery may follow. */
   #culprit: Request | null = null;
+  /** A request that starts again when its segment ends: what it asked for was refused. */
+  #again: Request | null = null;
   #bytesInFlight: number = 0;
   /** Why nothing works any more. */
   #ended: Failure | null = null;
   /** The last command tag: the next one is mostly the same. */
   #tag: string = "";
+  /** The last one that changes nothing but data. */
+  #harmless: string = "";
+  /** Whether the block that is open, or the segment, has altered what statements may refer to. */
+  #altered: boolean = false;
   /** A FATAL error that the server gave before it closed. */
   #fatal: ResponseFields | null = null;
 
@@ -158,6 +166,7 @@ export class Engine {
     }
     takeSnapshots(segment);
     this.#pipeline.enqueue(segment);
+    if (segment.names !== null) this.#askNames();
   }
 
   /** Takes a request that has not been written out of the queue; false when it is too late. */
@@ -169,15 +178,19 @@ export class Engine {
   isAnswering(request: Request): boolean {
     const { current } = this.#pipeline;
     for (let each: Request | null = request; each !== null; each = each.next) {
-      if (each === current) return this.#culprit === null;
+      if (each === current || (current !== undefined && current.asksFor === each)) {
+        return this.#culprit === null;
+      }
     }
     return false;
   }
 
   /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
   joins(request: Request): boolean {
-    return this.#writer.sharing && !this.#writer.mustHold(request) && this.#pipeline.waiting === 0 &&
-      !this.#retriesFirst && this.#hasRoom;
+    if (!this.#writer.sharing || this.#pipeline.waiting > 0 || !this.#hasRoom) return false;
+    if (this.#retriesFirst) return false;
+    if (request.names !== null && this.#writer.names.unresolved(request) !== null) return false;
+    return !this.#writer.mustHold(request);
   }
 
   /** Writes no request until {@linkcode unblock} is called as often. */
@@ -281,6 +294,7 @@ export class Engine {
 
   #mayWrite(segment: Request): boolean {
     if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return false;
+    if (segment.names !== null && this.#writer.names.unresolved(segment) !== null) return false;
     if (this.#pipeline.inFlight === 0) return true;
     if (segment.alone || !this.#hasRoom) return false;
     return this.#options.statementCache > 0 || !(this.#writer.describesFirst || needsFlush(segment));
@@ -308,10 +322,43 @@ export class Engine {
     }
     for (;;) {
       const segment = this.#pipeline.firstPending;
-      if (segment === undefined || !this.#mayWrite(segment)) return;
+      if (segment === undefined) return;
+      if (!this.#mayWrite(segment)) return segment.names === null ? undefined : this.#askNames();
       this.#pipeline.dequeue();
       this.#write(segment);
     }
+  }
+
+  /** Asks what the names of the first segment that waits stand for, once it is known whether a block is open. */
+  #askNames(): void {
+    const segment = this.#pipeline.firstPending;
+    if (segment?.names == null || this.#pipeline.inFlight > 0) return;
+    if (this.#writer.held !== null || this.#gate !== null || this.#blocks > 0) return;
+    const names = this.#writer.names.missing(segment.names);
+    if (names.length === 0) return;
+    this.#blocks++;
+    const inBlock = this.session.transactionStatus !== types.IDLE;
+    const { learner } = segment;
+    const question = learner!.askNames(names, inBlock, (oids, failed) => {
+      this.#blocks--;
+      names.forEach((name, i) => {
+        if (oids !== null && oids[i] !== 0) this.#writer.names.set(name, oids[i]!);
+      });
+      const undo = failed === null ? null : learner!.undo();
+      if (undo !== null && this.#ended === null) this.#write(undo);
+      this.#refuseNames(segment, failed);
+    });
+    this.#write(question);
+  }
+
+  /** Fails a segment whose names stand for nothing. */
+  #refuseNames(segment: Request, failed: Request | null): void {
+    const culprit = this.#writer.names.unresolved(segment);
+    if (culprit === null || !this.#pipeline.removePending(segment)) return;
+    // The server may know the name, but was not to be asked.
+    const inVain = failed !== null && (failed.serverError === null || failed.serverError["C"] === "25P02");
+    const failure = inVain ? failed.failure!() : this.#writer.names.errorOf(culprit);
+    this.#unwrite(segment, culprit, failure);
   }
 
   /** Writes a whole segment, up to where a description must come first; on an unfit value, nothing. */
@@ -322,9 +369,10 @@ export class Engine {
     const inFlight = this.#pipeline.inFlight;
     if (segment.alone || segment.last || segment.kind === STREAM) this.#gate = segment;
     let request: Request | null = segment;
+    let before = mark;
     try {
       for (; request !== null; request = request.next) {
-        const before = this.#writer.mark();
+        before = this.#writer.mark();
         this.#writer.writeRequest(request);
         request.size = this.#writer.mark() - before;
         this.#bytesInFlight += request.size;
@@ -333,11 +381,39 @@ export class Engine {
         if (this.#writer.held !== null) return takeSnapshots(request);
       }
     } catch (error) {
+      if (this.#writeAnew(request!, before)) return takeSnapshots(request!);
       this.#writer.rewind(mark);
       this.#pipeline.truncate(inFlight);
       this.#gate = null;
       this.#unwrite(segment, request!, error);
     }
+  }
+
+  /**
+   * A value does not fit what is known of its parameter: that may be little, or not true any more. Has the statement
+   * described anew before the value is refused; false when that cannot help, or when nothing of a batch may run first.
+   *
+   * @param before where the request's bytes begin
+   */
+  #writeAnew(request: Request, before: number): boolean {
+    const { statement, parameters } = request;
+    if (statement === null || !statement.described || request.parses) return false;
+    if (statement.parameterTypes?.length !== parameters.values.length) return false;
+    const lacks = request.learner?.lacks(statement) === true;
+    if (request.inBatch && !lacks) {
+      this.#writer.forget(statement);
+      return false;
+    }
+    this.#writer.rewind(before);
+    if (!parameters.ambiguous && !lacks && !this.#writer.takesAsText(parameters)) return false;
+    // Should what is before it in a shared segment fail, it must not run either.
+    this.#writer.syncOwedBy = null;
+    this.#writer.writeAnew(request);
+    request.size = this.#writer.mark() - before;
+    this.#bytesInFlight += request.size;
+    this.#pipeline.push(request);
+    if (request.trace !== null) request.trace.onWritten();
+    return true;
   }
 
   /** Fails a segment of which nothing is left in the output. */
@@ -355,27 +431,88 @@ export class Engine {
 
   /** The held request's description has come: write its execution and the rest of its batch. */
   #resume(request: Request): void {
+    if (this.#ask(request)) return;
     this.#writer.held = null;
     const mark = this.#writer.mark();
     const inFlight = this.#pipeline.inFlight;
     let culprit = request;
+    let before = mark;
     try {
       if (request.aborted) throw request.failure!();
       this.#writer.writeExecution(request, request.statement!);
       for (let next = request.next; next !== null; next = next.next) {
         culprit = next;
+        before = this.#writer.mark();
         this.#writer.writeRequest(next);
         this.#pipeline.push(next);
         if (this.#writer.held !== null) break;
       }
     } catch (error) {
-      this.#writer.rewind(mark);
-      this.#pipeline.truncate(inFlight);
-      this.#abortSegment(request, culprit, error);
+      if (culprit === request || !this.#writeAnew(culprit, before)) {
+        this.#writer.rewind(mark);
+        this.#pipeline.truncate(inFlight);
+        this.#abortSegment(request, culprit, error);
+      }
     }
     const size = this.#writer.mark() - mark;
     request.size += size;
     this.#bytesInFlight += size;
+  }
+
+  /**
+   * Asks for what the held request has to know of types; false when that is nothing. The questions stand in front of it
+   * in its own segment, so that nothing changes its place in the order, or the session that answers.
+   */
+  #ask(held: Request): boolean {
+    if (held.learner === null || held.aborted) return false;
+    const inBlock = this.session.transactionStatus !== types.IDLE || this.#pipeline.hasAnswered("BEGIN") ||
+      this.#pipeline.hasAnswered("START TRANSACTION");
+    const first = held.learner.ask(held, inBlock && !held.inBatch);
+    for (let each = first; each !== null; each = each.next) {
+      each.asksFor = held;
+      this.#writer.writeQuestion(each);
+      this.#pipeline.pushBeforeLast(each);
+    }
+    return first !== null;
+  }
+
+  /** A question for a held request is answered. */
+  #onAnswered(question: Request, held: Request): void {
+    this.#pipeline.removeAnswered();
+    question.settle();
+    if (question.next !== null) return;
+    if (held.statement!.name === "") this.#writer.writeAgain(held);
+    else this.#resume(held);
+  }
+
+  /** The server does not answer a question: the held request has to do without, once what the error undid is mended. */
+  #onAskedInVain(held: Request): void {
+    const undo = held.learner!.undo();
+    held.learner = null;
+    this.#culprit = held;
+    if (held.inBatch) {
+      const refusal = this.#writer.refusalOf(held);
+      held.fail(() => asError(refusal));
+    } else {
+      this.#again = held;
+      this.#blocks++;
+    }
+    this.#writer.writeSync();
+    this.#pushRest(held).segmentEnd = true;
+    if (undo === null) return;
+    this.#writer.writeRequest(undo);
+    this.#pipeline.push(undo);
+  }
+
+  /** A held request whose question was not answered starts again; its segment's others have settled. */
+  #startAgain(request: Request): void {
+    this.#again = null;
+    this.#blocks--;
+    if (request.failure !== null) return this.#settle(request);
+    this.#bytesInFlight -= request.size;
+    if (this.#gate === request) this.#gate = null;
+    request.reset();
+    this.#pipeline.enqueueFirst(request);
   }
 
   /** A value does not fit, and a part of the segment is with the server already: ends the segment. */
@@ -458,6 +595,7 @@ export class Engine {
         const { name, value } = backend.readParameterStatus(bytes, start, end);
         this.session.parameters.set(name, value);
         if (name === DATE_STYLE) this.#noteDateStyle();
+        else if (name === SEARCH_PATH) this.#writer.names.forget();
         return this.#events.onParameterStatus(name, value);
       }
       case types.NOTIFICATION_RESPONSE:
@@ -576,9 +714,39 @@ export class Engine {
     if (fields !== null && request.failure === null) this.#planRows(request, fields);
   }
 
+  /** What a command that has ended did to statements, and to LISTEN. */
+  #noteTag(request: Request, tag: string): void {
+    switch (tag.charCodeAt(0)) {
+      case 0x41 /* 'A' */:
+      case 0x43 /* 'C' */:
+      case 0x44 /* 'D' */:
+      case 0x52 /* 'R' */:
+        this.#writer.names.onEnded(tag);
+        if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
+        if (tag === "DISCARD ALL") this.#events.onListenUndone(request);
+        if (tag === "COMMIT") this.#altered = false;
+        else if (isDefinition(tag)) this.#onAltered();
+        else if (tag === "ROLLBACK" && this.#altered) this.#writer.forgetParameters();
+        else if (tag.startsWith("DELETE")) break;
+        return;
+      case 0x53 /* 'S' */:
+        if (tag !== "SET") break;
+        return this.#writer.names.onEnded(tag);
+      case 0x55 /* 'U' */:
+        if (tag !== "UNLISTEN") break;
+        return this.#events.onListenUndone(request);
+    }
+    this.#harmless = tag;
+  }
+
+  /** The server looks again at what its statements mean, but never gives their parameters other types. */
+  #onAltered(): void {
+    this.#altered = true;
+    this.#writer.forgetParameters();
+  }
+
   #onCommandComplete(request: Request, tag: string): void {
-    if (tag === "DISCARD ALL" || tag === "DEALLOCATE ALL") this.#writer.forgetAll();
-    if (tag === "UNLISTEN" || tag === "DISCARD ALL") this.#events.onListenUndone(request);
+    if (tag !== this.#harmless) this.#noteTag(request, tag);
     request.tag = tag;
     if (request.kind === SIMPLE) {
       if (request.phase !== phase.SIMPLE && request.phase !== phase.SIMPLE_ROWS) {
@@ -599,6 +767,7 @@ export class Engine {
       request.segmentEnd = true;
     }
     this.#pipeline.advance();
+    if (request.asksFor !== null) this.#onAnswered(request, request.asksFor);
   }
 
   #onCloseComplete(request: Request, start: number, end: number): void {
@@ -667,12 +836,13 @@ export class Engine {
     if (request === undefined || this.#culprit !== null) {
       failUnexpected("E", request, this.#culprit !== null);
     }
-    this.#culprit = request;
     request.serverError = fields;
     request.fail(() => new PostgresError(fields, request.text));
+    if (request.asksFor !== null) return this.#onAskedInVain(request.asksFor);
+    this.#culprit = request;
     this.#writer.noteLostStatement(request, fields);
     const held = this.#writer.held;
-    if (held === null || !precedes(request, held)) {
+    if (held === null || !this.#pipeline.isAnswering(held)) {
       if (request.kind === STREAM && !request.segmentEnd) {
         this.#writer.writeSync();
         request.segmentEnd = true;
@@ -702,6 +872,8 @@ export class Engine {
     if (culprit === null && !this.#isAnsweredToSync()) failUnexpected("Z", this.#pipeline.current, false);
     this.#culprit = null;
     if (before !== types.IDLE && status === types.IDLE) this.#events.onListenUndone();
+    if (status === types.IDLE) this.#writer.names.onIdle();
+    if (this.#altered && status === types.IDLE) this.#onAlteredEnd(culprit !== null);
     const single = this.#pipeline.takeSingle();
     if (single !== undefined) {
       if (culprit !== null && this.#heal([single], culprit, before, status)) return;
@@ -710,12 +882,20 @@ export class Engine {
     }
     const segment = this.#pipeline.takeSegment();
     if (segment === undefined) failUnexpected("Z", undefined, false);
-    if (culprit !== null) {
+    const again = this.#again;
+    if (culprit !== null && again === null) {
       if (this.#heal(segment, culprit, before, status)) return;
       failSegment(segment, culprit, status);
     }
     if (this.#retries.count > 0) this.#retries.overtake();
-    for (const request of segment) this.#settle(request);
+    for (const request of segment) if (request !== again) this.#settle(request);
+    if (again !== null) this.#startAgain(again);
+  }
+
+  /** What altered something has been committed, or undone. */
+  #onAlteredEnd(undone: boolean): void {
+    this.#altered = false;
+    if (undone) this.#writer.forgetParameters();
   }
 
   /** Whether ReadyForQuery may come: a segment is answered to its end, or a simple query has no more to say. */
@@ -798,12 +978,6 @@ function needsFlush(segment: Request): boolean {
   for (let each: Request | null = segment; each !== null; each = each.next) {
     if (each.parameters.ambiguous) return true;
   }
-  return false;
-}
-
-/** Whether `later` is `request`, or a later one of its batch. */
-function precedes(request: Request, later: Request): boolean {
-  for (let each: Request | null = request; each !== null; each = each.next) if (each === later) return true;
   return false;
 }
 

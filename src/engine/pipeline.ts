@@ -65,6 +65,34 @@ export class Pipeline {
     this.#ring.length = this.#head + count;
   }
 
+  /** A request has been written that is answered before the last one, whose description has come. */
+  pushBeforeLast(request: Request): void {
+    const at = this.#ring.length - 1;
+    if (this.#untaken > at) this.#untaken++;
+    this.#ring.splice(at, 0, request);
+  }
+
+  /** The request answered last leaves the queue before its segment. */
+  removeAnswered(): void {
+    this.#ring.splice(--this.#cursor, 1);
+    if (this.#untaken > this.#cursor) this.#untaken--;
+  }
+
+  /** Whether a request of the segment that is being answered has ended with this command. */
+  hasAnswered(tag: string): boolean {
+    for (let at = this.#head; at < this.#cursor; at++) if (this.#ring[at]!.tag === tag) return true;
+    return false;
+  }
+
+  /** Whether a request is of the segment that is being answered. */
+  isAnswering(request: Request): boolean {
+    for (let at = this.#head; at < this.#ring.length; at++) {
+      if (this.#ring[at] === request) return true;
+      if (this.#ring[at]!.segmentEnd) return false;
+    }
+    return false;
+  }
+
   /** The current request is answered: its successor is next. */
   advance(): void {
     this.#cursor++;
@@ -127,6 +155,11 @@ export class Pipeline {
   /** A segment has to wait. */
   enqueue(segment: Request): void {
     this.#pending.push(segment);
+  }
+
+  /** A segment that starts again goes before all that wait. */
+  enqueueFirst(segment: Request): void {
+    this.#pending.splice(this.#pendingHead, 0, segment);
   }
 
   /** The segment that waits longest, or `undefined`. */

@@ -45,7 +45,7 @@ export interface Parameters {
   readonly values: readonly unknown[];
   /** Type OIDs to declare in Parse; 0 or missing leaves a type to the server. */
   readonly declaredTypes: readonly number[];
-  /** Whether the values can be written only when the server's types are known. */
+  /** Whether the values can be written only when the server's types are known, or what their names stand for. */
   readonly ambiguous: boolean;
   /**
    * Appends the middle of a Bind: format codes, then values.
@@ -54,8 +54,38 @@ export interface Parameters {
    * @throws {ValueError} when a value does not fit; the engine takes back what was written
    */
   write(writer: Writer, types: readonly number[] | null): void;
+  /**
+   * Takes what type names stand for; gives the error where one is missing. Called before the values are written, for
+   * requests with names.
+   */
+  resolve?(oids: ReadonlyMap<string, number>): Error | null;
   /** Called when the values have to wait: takes copies of what the caller might change. */
   snapshot(): void;
+}
+
+/** Finds out what has to be known of types before a request's values are written, or before its rows come. */
+export interface Learner {
+  /** Whether something of a described statement is not known yet. */
+  lacks(statement: Pick<Statement, "parameterTypes" | "fields">): boolean;
+  /**
+   * What to ask the server next: a request, or several linked by `next`, without a Sync. `null` when all is known that
+   * can be: the request is then written as it is.
+   *
+   * @param inBlock whether a failure would fail a transaction block
+   */
+  ask(request: Request, inBlock: boolean): Request | null;
+  /**
+   * Asks what names stand for: a segment of its own.
+   *
+   * @param onAnswer called when it has settled, with what was found; 0 for nothing
+   */
+  askNames(
+    names: readonly string[],
+    inBlock: boolean,
+    onAnswer: (oids: readonly number[] | null, failed: Request | null) => void,
+  ): Request;
+  /** What mends the transaction block that a question has failed, if it stood in one. */
+  undo(): Request | null;
 }
 
 /** What one statement gave. */
@@ -122,7 +152,8 @@ export class Request {
   readonly kind: number;
   readonly text: string;
   readonly parameters: Parameters;
-  readonly planner: RowPlanner;
+  /** Replaced when types have been learnt before its rows come. */
+  planner: RowPlanner;
   /** Called once, when everything below is final. */
   readonly #onSettled: (request: Request) => void;
 
@@ -144,6 +175,14 @@ export class Request {
   inBatch: boolean = false;
   /** Whether its statement gets a name of its own, outside the cache. */
   named: boolean = false;
+  /** Whether its statement must be described before it is executed. */
+  describes: boolean = false;
+  /** Type names whose meaning the session has to tell first; of the first request of a segment, those of all. */
+  names: readonly string[] | null = null;
+  /** Asks for types that it needs, where it may need any. */
+  learner: Learner | null = null;
+  /** The request for which this one asks for types: it stands in front of it, in its segment. */
+  asksFor: Request | null = null;
   trace: RequestTrace | null = null;
   /** For a SIMPLE request that is a COPY; used once. */
   copy: CopySink | null = null;

@@ -10,7 +10,18 @@ import * as frontend from "../wire/frontend.ts";
 import * as types from "../wire/message_types.ts";
 import type { Writer } from "../wire/writer.ts";
 import * as phase from "./phase.ts";
-import { CLOSE, DESCRIBE, FETCH, type Request, SIMPLE, STREAM, SYNC_EACH, SYNC_SHARED } from "./request.ts";
+import {
+  CLOSE,
+  DESCRIBE,
+  FETCH,
+  type Parameters,
+  type Request,
+  SIMPLE,
+  STREAM,
+  SYNC_EACH,
+  SYNC_SHARED,
+} from "./request.ts";
+import { SessionNames } from "./session_names.ts";
 import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
 
 /** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
@@ -20,6 +31,18 @@ const EXECUTE_ALL_SYNC: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0,
 /** What the server says where a statement was made with the OID of a type that is no more; never translated. */
 export function isTypeLost(message: string | undefined): boolean {
   return message?.startsWith("cache lookup failed for type ") ?? false;
+}
+
+/**
+ * What a value meets that was written for another type than the parameter's: invalid text or binary representation,
+ * out of range, no datetime.
+ */
+const MISREAD: ReadonlySet<string> = new Set(["22P02", "22P03", "22003", "22007", "22008"]);
+
+/** Class 42 is what a text means: a statement that was good has been outdated. */
+function isStale(code: string, message: string | undefined): boolean {
+  return code === "26000" || code === "0A000" || code.startsWith("42") ||
+    (code === "XX000" && isTypeLost(message));
 }
 
 /** The frontend's half of the engine. */
@@ -33,6 +56,8 @@ export class RequestWriter {
   describesFirst: boolean = false;
   /** The request written last, while it still needs a Sync. */
   syncOwedBy: Request | null = null;
+  /** What names of types stand for. */
+  readonly names: SessionNames = new SessionNames();
   readonly #writer: Writer;
   readonly #statements: StatementCache;
   /** Statements that are of no use any more: the next Parse closes them. */
@@ -125,6 +150,7 @@ export class RequestWriter {
   }
 
   writeRequest(request: Request): void {
+    this.names.onWritten(request.text);
     switch (request.kind) {
       case SIMPLE:
         frontend.writeQuery(this.#writer, request.text);
@@ -140,6 +166,7 @@ export class RequestWriter {
     }
     const statement = this.#statementFor(request);
     if (statement.described) {
+      if (request.describes && request.learner?.lacks(statement) === true) return this.writeAnew(request);
       request.phase = phase.BIND;
       this.writeExecution(request, statement);
       return;
@@ -164,7 +191,57 @@ export class RequestWriter {
 
   /** Whether a request's description must come before it is executed, if it is not known. */
   mustHold(request: Request): boolean {
-    return this.describesFirst || request.parameters.ambiguous;
+    return this.describesFirst || request.describes || request.parameters.ambiguous;
+  }
+
+  /** Prepares a statement once more, which was described already, and holds the request until it is described again. */
+  writeAnew(request: Request): void {
+    this.#abandon(request.statement!);
+    const { retried } = request;
+    request.reset();
+    request.retried = retried;
+    request.describes = true;
+    this.writeRequest(request);
+  }
+
+  /** The same for the held request, whose unnamed statement has been replaced by those of questions. */
+  writeAgain(request: Request): void {
+    request.statement = null;
+    this.held = null;
+    this.writeRequest(request);
+  }
+
+  /** Whether values may be sent as they are to a parameter of a type that is not known. */
+  takesAsText(parameters: Parameters): boolean {
+    return this.#tryValues(parameters, null) === undefined;
+  }
+
+  /** Why a described request cannot be written. */
+  refusalOf(request: Request): unknown {
+    return this.#tryValues(request.parameters, request.statement!.parameterTypes);
+  }
+
+  #tryValues(parameters: Parameters, types: readonly number[] | null): unknown {
+    const mark = this.#writer.mark();
+    try {
+      parameters.write(this.#writer, types);
+      return undefined;
+    } catch (error) {
+      return error;
+    } finally {
+      this.#writer.rewind(mark);
+    }
+  }
+
+  /** A question for the held request, whose answer is awaited. */
+  writeQuestion(request: Request): void {
+    const statement = this.#statementFor(request);
+    request.parses = true;
+    request.phase = phase.PARSE;
+    frontend.writeParse(this.#writer, statement.name, request.text, request.parameters.declaredTypes);
+    frontend.writeDescribe(this.#writer, types.STATEMENT, statement.name);
+    this.writeExecution(request, statement);
+    if (request.next === null) frontend.writeFlush(this.#writer);
   }
 
   #writeCloseRequest(request: Request): void {
@@ -191,7 +268,7 @@ export class RequestWriter {
       let known = cache.get(key);
       // What was lost was mostly lost with others.
       if (known?.described && request.retried) {
-        this.#lose(known);
+        this.forget(known);
         known = undefined;
       }
       if (known === undefined) {
@@ -262,20 +339,40 @@ export class RequestWriter {
   }
 
   /**
-   * 26000, 0A000, or XX000 for a type that was dropped, before BindComplete: the statement is gone, or its rows have
-   * changed. Nothing ran.
+   * An error before BindComplete that may come of the statement's age: it is gone, its rows have changed, a type was
+   * dropped, the text means something else by now, or a value has been written for a type that its parameter does not
+   * have any more. Nothing ran.
    */
-  noteLostStatement(request: Request, { C: code, M: message }: ResponseFields): void {
-    const isStale = code === "26000" || code === "0A000" || (code === "XX000" && isTypeLost(message));
-    if (!isStale) return;
+  noteLostStatement(request: Request, { C: code = "", M: message }: ResponseFields): void {
+    if (request.names !== null && code === "XX000" && isTypeLost(message)) {
+      // A name's type is gone, and perhaps another one has the name.
+      this.names.forget();
+      request.lostStatement = true;
+    }
     if (request.kind === SIMPLE || request.parses || request.phase !== phase.BIND) return;
-    request.lostStatement = true;
-    this.#lose(request.statement!);
+    const isMisread = MISREAD.has(code);
+    if (isMisread ? request.statement!.key === "" : !isStale(code, message)) return;
+    this.forget(request.statement!);
+    // What has outdated it may have given parameters of others another type without a word.
+    if (!isMisread) this.forgetParameters();
+    // Mostly it is the value's fault: a whole batch is not made again for that.
+    request.lostStatement = !isMisread || !request.inBatch;
   }
 
-  #lose(statement: Statement): void {
+  /** Prepares a statement anew when it is used again. */
+  forget(statement: Statement): void {
     this.#statements.forget(statement);
     if (!statement.lost && statement.name !== "") this.#closeLater.push(statement.name);
     statement.lost = true;
+  }
+
+  /** Prepares anew what has parameters: their types may be others. */
+  forgetParameters(): void {
+    for (const statement of this.#statements.takeWithParameters()) this.#closeLater.push(statement.name);
+  }
+
+  /** A user's own statement stays for the user to close. */
+  #abandon(statement: Statement): void {
+    if (statement.key !== "") this.forget(statement);
   }
 }

@@ -129,6 +129,15 @@ export class StatementCache {
     if (this.#statements.get(statement.key) === statement) this.#statements.delete(statement.key);
   }
 
+  /** Takes out those that are described and have parameters. */
+  takeWithParameters(): Statement[] {
+    const taken = [...this.#statements.values()].filter(({ parameterTypes, described }) =>
+      described && parameterTypes !== null && parameterTypes.length > 0
+    );
+    for (const statement of taken) this.forget(statement);
+    return taken;
+  }
+
   /** Forgets all that are described: the server has. The others' Parse comes behind what made it forget. */
   clear(): void {
     for (const statement of this.#statements.values()) if (statement.described) this.forget(statement);

@@ -10,6 +10,19 @@ export async function firstUse(on: Queryable, n: number): Promise<void> {
   assert.deepEqual(rows, [{ t: `f${n}`, n }]);
 }
 
+/** A type that nobody has looked up: it is there only between the script before the query and the one behind. */
+export async function unknownType(on: Queryable, n: number): Promise<void> {
+  const type = `pg_temp.u${n}`;
+  const settled = await Promise.allSettled([
+    on.exec(`create type ${type} as enum ('y${n}')`),
+    on.query(`select $1::${type}[] as v, ${n} as n`, [[`y${n}`]]),
+    on.exec(`drop type ${type}`),
+  ]);
+  for (const each of settled) if (each.status === "rejected") throw each.reason;
+  const { value } = settled[1] as PromiseFulfilledResult<{ rows: unknown[] }>;
+  assert.deepEqual(value.rows, [{ v: [`y${n}`], n }]);
+}
+
 /** A script of two statements. */
 export async function simple(on: Queryable, n: number): Promise<void> {
   const results = await on.exec(`select ${n} as n; select '${n}' as t, 1 as one`);

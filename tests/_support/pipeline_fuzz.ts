@@ -19,6 +19,7 @@ import {
   notice,
   settleAll,
   simple,
+  unknownType,
 } from "./fuzz_queries.ts";
 import { limit } from "./server.ts";
 
@@ -86,6 +87,7 @@ class Fuzz {
     const all: [string, number, Operation][] = [
       ["cached", 30, (on, n) => this.#cached(on, n)],
       ["first use", 8, (on, n) => firstUse(on, n)],
+      ["unknown type", 0.5, (on, n) => unknownType(on, n)],
       ["described first", 4, (on, n) => this.#ambiguous(on, n)],
       ["simple", 8, (on, n) => simple(on, n)],
       ["many rows", 4, (on, n) => this.#rows(on, n)],
@@ -168,6 +170,7 @@ class Fuzz {
     const fit = [
       "cached",
       "first use",
+      "unknown type",
       "described first",
       "simple",
       "many rows",

@@ -199,7 +199,7 @@ test("a transaction whose statements are lost is closed all the same", async () 
       assert.equal(conn.transactionStatus, "idle");
       assert.deepEqual(await read(), end === "commit" ? ["first", "inside"] : ["first"]);
       // Behind a failure too.
-      await note("healed");
+      await conn.transaction((tx) => note("healed", tx));
       const failed = conn.transaction(async (tx) => {
         await tx.exec(losing());
         await note("lost", tx);
