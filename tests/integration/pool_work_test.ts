@@ -138,13 +138,13 @@ test("transactions: options, nesting, retry, and what a callback throws", async 
       }));
     });
     assert.deepEqual((await pool.query(`select a from ${table} order by a`)).rows, [{ a: 0 }, { a: 1 }]);
-    let attempts = 0;
+    let [attempts, reads] = [0, 0];
     const increment = () =>
       pool.transaction({ isolation: "serializable", retry: 20 }, async (tx) => {
         attempts++;
         const { rows } = await tx.query<{ a: number }>(`select max(a) as a from ${table}`);
-        // The first two read before either writes.
-        if (attempts <= 2) await until(() => attempts >= 2);
+        // The first two have read before either writes.
+        if (++reads <= 2) await until(() => reads >= 2);
         await tx.query(`insert into ${table} values ($1)`, [rows[0]!.a + 1]);
       });
     await Promise.all(Array.from({ length: 6 }, increment));
