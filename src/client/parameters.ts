@@ -39,6 +39,12 @@ export class BoundParameters implements Parameters {
     }
     this.values = values;
     this.registry = registry;
+    if (arePrimitive(values)) {
+      this.names = null;
+      this.declaredTypes = NONE_DECLARED;
+      this.ambiguous = false;
+      return;
+    }
     const carries = carriesTypes(values);
     this.names = carries ? namesOf(values, registry) : null;
     const types = carries && this.names === null ? parameterTypes(values, registry) : NONE_DECLARED;
@@ -78,6 +84,15 @@ export class BoundParameters implements Parameters {
 function namesOf(values: readonly unknown[], registry: Registry): readonly string[] | null {
   const names = values.map((value) => unresolvedName(value, registry)).filter((name) => name !== undefined);
   return names.length === 0 ? null : names;
+}
+
+/** Whether there is no object among the values: nothing has to be known of them before they are sent. */
+function arePrimitive(values: readonly unknown[]): boolean {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (typeof value === "object" && value !== null) return false;
+  }
+  return true;
 }
 
 function isDeclared(oid: number): boolean {

@@ -37,17 +37,19 @@ export function encodeParameters(
   if (types !== null && types.length !== count) {
     throw new ValueError(`Cannot encode ${count} parameters: the statement wants ${types.length}`);
   }
-  const start = writer.mark();
-  // As long as needed: push() would make room for 17.
-  const codecs = new Array<Codec | undefined>(count);
+  const codecs = types === null ? declaredCodecs(values, registry) : registry.codecsFor(types);
   let binary = 0;
   let nulls = 0;
   for (let i = 0; i < count; i++) {
-    const codec = codecOf(values[i], types === null ? 0 : types[i]!, registry, i);
-    if (codec === undefined) checkKnown(values[i], types, i);
-    codecs[i] = codec;
-    if (values[i] === null) nulls++;
-    else if (mayBeBinary(values[i], codec)) binary++;
+    const value = values[i];
+    // Strings are text for every type.
+    if (typeof value === "string") continue;
+    const codec = codecs[i];
+    if (value === null) nulls++;
+    else if (typeof value === "object") {
+      if (codec === undefined) checkKnown(value, types, i);
+      if (mayBeBinary(value, codec)) binary++;
+    } else if (codec !== undefined && codec.encodeBinary !== undefined) binary++;
   }
   if (binary === 0) {
     writer.int16(0);
@@ -55,6 +57,7 @@ export function encodeParameters(
     for (let i = 0; i < count; i++) encodeOne(values[i], codecs[i], 0, i, writer);
     return;
   }
+  const start = writer.mark();
   // NULL goes with either format.
   if (binary + nulls === count && encodeAllBinary(values, codecs, writer)) return;
   writer.rewind(start);
@@ -64,7 +67,7 @@ export function encodeParameters(
   writer.int16(count);
   for (let i = 0; i < count; i++) {
     const wanted = values[i] !== null && mayBeBinary(values[i], codecs[i]) ? 1 : 0;
-    writer.patchInt16(formats + i * 2, encodeOne(values[i], codecs[i], wanted, i, writer));
+    if (encodeOne(values[i], codecs[i], wanted, i, writer) === 1) writer.patchInt16(formats + i * 2, 1);
   }
 }
 
@@ -148,10 +151,12 @@ function oidOf(type: string | Oid, registry: Registry): Oid {
   return typeof type === "number" ? type : registry.oidOf(type)!;
 }
 
-function codecOf(value: unknown, type: Oid, registry: Registry, i: number): Codec | undefined {
-  if (type !== 0) return registry.codecFor(type);
-  const declared = declaredType(value, registry, i);
-  return declared === 0 ? undefined : registry.codecFor(declared);
+/** The codecs of the types that values carry themselves. */
+function declaredCodecs(values: readonly unknown[], registry: Registry): readonly (Codec | undefined)[] {
+  return values.map((value, i) => {
+    const declared = typeof value === "object" ? declaredType(value, registry, i) : 0;
+    return declared === 0 ? undefined : registry.codecFor(declared);
+  });
 }
 
 /** A value whose text depends on the type cannot be sent to one that is not known. */
@@ -168,8 +173,9 @@ function checkKnown(value: unknown, types: readonly Oid[] | null, i: number): vo
 
 /** Whether to try the binary form. */
 function mayBeBinary(value: unknown, codec: Codec | undefined): boolean {
+  if (typeof value === "string" || codec === undefined || codec.encodeBinary === undefined) return false;
   const plain = value instanceof Typed ? value.value : value;
-  return codec?.encodeBinary !== undefined && typeof plain !== "string" && !(plain instanceof Json);
+  return typeof plain !== "string" && !(plain instanceof Json);
 }
 
 /** Appends length and bytes; returns the format written. */
@@ -180,9 +186,11 @@ function encodeOne(
   i: number,
   writer: Writer,
 ): FormatCode {
-  let plain = value;
-  if (plain instanceof Typed) plain = plain.value;
-  if (plain === null) {
+  if (typeof value === "string") {
+    writer.sized(value);
+    return 0;
+  }
+  if (value === null) {
     writer.int32(-1);
     return format;
   }
@@ -190,6 +198,11 @@ function encodeOne(
   writer.int32(0);
   let written: FormatCode = 0;
   try {
+    let plain = value instanceof Typed ? value.value : value;
+    if (plain === null) {
+      writer.patchInt32(start, -1);
+      return format;
+    }
     if (plain instanceof ArrayValue) plain = arrayValues(plain, codec);
     if (format === 1 && codec!.encodeBinary!(plain, writer)) written = 1;
     else writer.utf8(parameterText(plain, codec));

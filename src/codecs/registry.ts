@@ -122,6 +122,8 @@ export class Registry {
   readonly #overrides: ReadonlyMap<string | Oid, TypeOverride>;
   /** Derived codecs; `null` for a type that is not known, or is being derived. */
   readonly #codecs: Map<Oid, Codec | null> = new Map();
+  #lastOids: readonly Oid[] = [];
+  #lastCodecs: readonly (Codec | undefined)[] = [];
   /** Names as the server resolved them; without, those of the types themselves. */
   readonly #names: ReadonlyMap<string, Oid> | undefined;
   #oidsByName: Map<string, Oid> | undefined;
@@ -152,6 +154,16 @@ export class Registry {
       this.#codecs.set(oid, codec);
     }
     return codec ?? undefined;
+  }
+
+  /** The codecs of types, in their order, as {@linkcode codecFor} gives them. */
+  codecsFor(oids: readonly Oid[]): readonly (Codec | undefined)[] {
+    // A statement's array of types is always the same one.
+    if (oids !== this.#lastOids) {
+      this.#lastCodecs = oids.map((oid) => this.codecFor(oid));
+      this.#lastOids = oids;
+    }
+    return this.#lastCodecs;
   }
 
   /** What is known of a type's structure. */

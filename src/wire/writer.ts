@@ -157,6 +157,16 @@ export class Writer {
     this.#encodeInto(text);
   }
 
+  /** Int32 length in bytes, then UTF-8 as {@linkcode utf8} writes it. */
+  sized(text: string): void {
+    const mark = this.#end - this.#start;
+    this.ensure(4);
+    this.#end += 4;
+    this.utf8(text);
+    const at = this.#start + mark;
+    this.#view.setInt32(at, this.#end - at - 4);
+  }
+
   #encodeInto(text: string): void {
     // Three bytes a unit is the most; ask for it only where it fits cheaply, else encode first.
     if (text.length > 16_384) return this.bytes(encoder.encode(text));
