@@ -2,7 +2,7 @@
  * The queue of requests: write order = queue order = reply order.
  *
  *     | settled | in flight: being answered … written | pending |
- *               ^ head        ^ cursor                ^ length
+ *               ^ head        ^ cursor                ^ tail
  *
  * Requests between two Syncs are a *segment* and share a fate. When one fails, the server skips the rest up to the
  * Sync: later ones never run (PipelineAbortedError), and outside a transaction block the earlier ones are rolled
@@ -12,12 +12,15 @@
 import type { Request } from "./request.ts";
 
 const COMPACT_AT = 256;
+/** What a slot holds that is not in use: what has settled must not be kept alive. */
+const NOTHING = undefined as unknown as Request;
 
 /** Requests in flight, in write order, and those that wait to be written. */
 export class Pipeline {
-  /** In flight from `#head` on; what is before has settled. */
+  /** In flight from `#head` up to `#tail`. It keeps its length: to shorten it costs more than a query's other bookkeeping. */
   #ring: Request[] = [];
   #head: number = 0;
+  #tail: number = 0;
   /** The request that the server answers now. */
   #cursor: number = 0;
   /** Where the requests begin whose bytes have not been handed out. */
@@ -28,7 +31,7 @@ export class Pipeline {
 
   /** Requests in flight. */
   get inFlight(): number {
-    return this.#ring.length - this.#head;
+    return this.#tail - this.#head;
   }
 
   /** Segments that wait. */
@@ -52,22 +55,23 @@ export class Pipeline {
 
   /** The request written last and not settled, or `undefined`. */
   get last(): Request | undefined {
-    return this.#ring.length > this.#head ? this.#ring[this.#ring.length - 1] : undefined;
+    return this.#tail > this.#head ? this.#ring[this.#tail - 1] : undefined;
   }
 
   /** A request has been written. */
   push(request: Request): void {
-    this.#ring.push(request);
+    this.#ring[this.#tail++] = request;
   }
 
   /** Takes back the requests written last, which were pushed when `count` were in flight. */
   truncate(count: number): void {
-    this.#ring.length = this.#head + count;
+    const tail = this.#head + count;
+    while (this.#tail > tail) this.#ring[--this.#tail] = NOTHING;
   }
 
   /** A request has been written that is answered before the last one, whose description has come. */
   pushBeforeLast(request: Request): void {
-    const at = this.#ring.length - 1;
+    const at = this.#tail++ - 1;
     if (this.#untaken > at) this.#untaken++;
     this.#ring.splice(at, 0, request);
   }
@@ -75,6 +79,7 @@ export class Pipeline {
   /** The request answered last leaves the queue before its segment. */
   removeAnswered(): void {
     this.#ring.splice(--this.#cursor, 1);
+    this.#tail--;
     if (this.#untaken > this.#cursor) this.#untaken--;
   }
 
@@ -86,7 +91,7 @@ export class Pipeline {
 
   /** Whether a request is of the segment that is being answered. */
   isAnswering(request: Request): boolean {
-    for (let at = this.#head; at < this.#ring.length; at++) {
+    for (let at = this.#head; at < this.#tail; at++) {
       if (this.#ring[at] === request) return true;
       if (this.#ring[at]!.segmentEnd) return false;
     }
@@ -100,7 +105,7 @@ export class Pipeline {
 
   /** All written bytes have been handed out. */
   markTaken(): void {
-    this.#untaken = this.#ring.length;
+    this.#untaken = this.#tail;
   }
 
   /** Requests in flight whose bytes have been handed out, at least in part. */
@@ -112,8 +117,8 @@ export class Pipeline {
   takeSegment(): Request[] | undefined {
     const ring = this.#ring;
     let end = this.#head;
-    while (end < ring.length && !ring[end]!.segmentEnd) end++;
-    if (end >= ring.length) return undefined;
+    while (end < this.#tail && !ring[end]!.segmentEnd) end++;
+    if (end >= this.#tail) return undefined;
     return this.#take(end + 1 - this.#head);
   }
 
@@ -121,32 +126,36 @@ export class Pipeline {
   takeSingle(): Request | undefined {
     const request = this.#ring[this.#head];
     if (request === undefined || !request.segmentEnd) return undefined;
+    this.#ring[this.#head] = NOTHING;
     this.#settledTo(this.#head + 1);
     return request;
   }
 
   /** All requests in flight, oldest first; they leave the queue. */
   takeInFlight(): Request[] {
-    return this.#take(this.#ring.length - this.#head);
+    return this.#take(this.#tail - this.#head);
   }
 
   #take(count: number): Request[] {
-    const taken = this.#ring.slice(this.#head, this.#head + count);
-    this.#settledTo(this.#head + count);
+    const end = this.#head + count;
+    const taken = this.#ring.slice(this.#head, end);
+    this.#ring.fill(NOTHING, this.#head, end);
+    this.#settledTo(end);
     return taken;
   }
 
   #settledTo(head: number): void {
     this.#head = this.#cursor = head;
-    if (head === this.#ring.length) {
+    if (head === this.#tail) {
       // The usual end of a burst: nothing to move.
-      this.#ring.length =
-        this.#head =
+      this.#head =
         this.#cursor =
+        this.#tail =
         this.#untaken =
           0;
-    } else if (head >= COMPACT_AT && head * 2 >= this.#ring.length) {
+    } else if (head >= COMPACT_AT && head * 2 >= this.#tail) {
       this.#ring.splice(0, head);
+      this.#tail -= head;
       this.#untaken -= head;
       this.#head = this.#cursor = 0;
     }
