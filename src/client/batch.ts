@@ -4,10 +4,11 @@ import { startsCopy } from "../engine/begins_block.ts";
 import { copyRefused } from "../engine/failures.ts";
 import type { Request } from "../engine/request.ts";
 import { ConfigurationError, PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
-import { executeBatch, type Executor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { executeBatch, type Executor, type QueryOptions } from "./executor.ts";
 import { optionsOf } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
-import { isWell, mend, runMended } from "./type_loader.ts";
+import { Run } from "./run.ts";
+import { isWell, mend } from "./type_loader.ts";
 import { compile, type Fragment, type Statement } from "./sql.ts";
 
 /** Options of a batch. */
@@ -68,10 +69,7 @@ export async function runSettledBatch(
       const options = signal === undefined && !timeout && label === undefined
         ? undefined
         : { signal, timeout, label };
-      return runMended(executor, compile(fragment), "object", options).then((request) => {
-        throwIfFailed(request, undefined);
-        return resultOf<Row>(request);
-      });
+      return new Run(executor, compile(fragment), "object", options).start(resultOf<Row>);
     }),
   );
 }

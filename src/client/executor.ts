@@ -181,45 +181,49 @@ function watchBatch(
   chainObserver(first, stop);
 }
 
-/**
- * Runs a statement; resolves, never rejects, with the settled request.
- *
- * @param prepared the statement on the server, where it is there already
- */
+/** Runs a statement; resolves, never rejects, with the settled request. */
 export function execute(
+  executor: Executor,
+  kind: number,
+  statement: Statement,
+  planner: RowPlanner,
+  options?: QueryOptions,
+): Promise<Request> {
+  return new Promise((resolve) => start(executor, kind, statement, planner, resolve, options));
+}
+
+/**
+ * Starts a statement.
+ *
+ * @param onEnd called when its request has settled, and before that when its caller gives up: twice then
+ * @param prepared the statement on the server, where it is there already
+ * @throws {ValueError} when there are more parameters than the protocol has room for
+ */
+export function start(
   executor: Executor,
   kind: number,
   { text, values }: Statement,
   planner: RowPlanner,
+  onEnd: (request: Request) => void,
   options?: QueryOptions,
   prepared: Prepared | null = null,
-): Promise<Request> {
+): void {
   const parameters = bindParameters(values, executor.types.registry);
-  const settled = new Promise<Request>(keepResolve);
-  const resolve = lastResolve;
-  const request = new Request(kind, text, parameters, planner, resolve);
+  const request = new Request(kind, text, parameters, planner, onEnd);
   request.alone = mayCopyIn(text);
   request.statement = prepared;
   if (parameters.ambiguous) letLearn(executor, request);
   trace(request, options?.label);
   if (options === undefined) executor.submit(request);
-  else submitWith(executor, request, options, resolve);
-  return settled;
+  else submitWith(executor, request, options, onEnd);
 }
 
-// One function for all promises: a closure for each, and the variables it keeps, would be a tenth of a query's memory.
-function keepResolve(resolve: (request: Request) => void): void {
-  lastResolve = resolve;
-}
-
-let lastResolve: (request: Request) => void;
-
-/** Submits a request that its caller may give up; `resolve` is called when they do. */
+/** Submits a request that its caller may give up; `onEnd` is called when they do. */
 function submitWith(
   executor: Executor,
   request: Request,
   options: QueryOptions,
-  resolve: (request: Request) => void,
+  onEnd: (request: Request) => void,
 ): void {
   if (options.pipeline === false) request.alone = true;
   if (options.signal?.aborted) {
@@ -227,7 +231,7 @@ function submitWith(
     request.fail(() => options.signal!.reason as Error);
     return request.settle();
   }
-  watch(executor, request, options, () => resolve(request));
+  watch(executor, request, options, () => onEnd(request));
   executor.submit(request);
 }
 

@@ -3,11 +3,12 @@
 import { CLOSE, NO_PARAMETERS, Request } from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { PipegresError } from "../errors.ts";
-import { createStream, type Executor, executorFor, type QueryOptions, throwIfFailed } from "./executor.ts";
+import { createStream, type Executor, executorFor, type QueryOptions } from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
-import { isWell, loadFieldTypes, mendStatement, runStatement } from "./type_loader.ts";
+import { Run } from "./run.ts";
+import { loadFieldTypes } from "./type_loader.ts";
 
 /** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
 export class PreparedStatement implements AsyncDisposable {
@@ -30,16 +31,15 @@ export class PreparedStatement implements AsyncDisposable {
    * @param values what `$1`, `$2` … stand for
    * @throws {PipegresError} when the statement is closed
    */
-  async query<T = Row>(values: readonly unknown[] = [], options?: QueryOptions): Promise<Result<T>> {
-    const executor = executorFor(this.#executor, options);
-    if (this.#closed) throw closedError();
-    const statement = { text: this.text, values };
-    let request = await runStatement(executor, statement, "object", options, this.#statement);
-    if (!isWell(executor, request)) {
-      request = await mendStatement(executor, statement, "object", options, request, this.#statement);
+  query<T = Row>(values: readonly unknown[] = [], options?: QueryOptions): Promise<Result<T>> {
+    if (this.#closed) return Promise.reject(closedError());
+    try {
+      const executor = executorFor(this.#executor, options);
+      const statement = { text: this.text, values };
+      return new Run(executor, statement, "object", options, undefined, this.#statement).start(resultOf<T>);
+    } catch (error) {
+      return Promise.reject(error);
     }
-    throwIfFailed(request, undefined);
-    return resultOf(request);
   }
 
   /**

@@ -18,12 +18,12 @@ import {
 } from "./executor.ts";
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
-import { compile, Fragment, type Statement } from "./sql.ts";
+import { compile, Fragment } from "./sql.ts";
 import { DESCRIBE, type Failure, type Request } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
 import { ValueError } from "../errors.ts";
 import { keepShape } from "../wire/keep_shape.ts";
-import { isWell, mendStatement, runStatement } from "./type_loader.ts";
+import { Run } from "./run.ts";
 import type { RowShape } from "./types.ts";
 
 /** A query's parameters and columns as the server describes them. */
@@ -223,41 +223,26 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
     return this.#settled("object", rowsOf<T>);
   }
 
-  // One async function and no more: each would cost as much as the rest of a query here.
-  async #settled<R>(shape: RowShape, pick: (request: Request) => R): Promise<R> {
-    const run = this.#run ??= this.#start(shape);
-    if (run.shape !== shape) {
-      throw withSite(
-        new ValueError(
-          "Cannot give the rows in another shape: a query runs once, and its rows have been made",
-        ),
-        this.#site,
-      );
+  #settled<R>(shape: RowShape, pick: (request: Request) => R): Promise<R> {
+    const run = this.#run;
+    if (run !== undefined) return run.shape === shape ? run.again(pick) : Promise.reject(this.#failShape());
+    try {
+      const executor = executorFor(this.#executor, this.#options);
+      const started = new Run(executor, compile(this), shape, this.#options, this.#site);
+      const result = started.start(pick);
+      this.#run = started;
+      return result;
+    } catch (error) {
+      return Promise.reject(error);
     }
-    let request = await run.request;
-    const { executor, statement } = run;
-    if (!isWell(executor, request)) {
-      request = await (run.mended ??= mendStatement(executor, statement, shape, this.#options, request));
-    }
-    throwIfFailed(request, this.#site);
-    return pick(request);
   }
 
-  #start(shape: RowShape): Run {
-    const executor = executorFor(this.#executor, this.#options);
-    const statement = compile(this);
-    const request = runStatement(executor, statement, shape, this.#options);
-    return { executor, statement, shape, request, mended: undefined };
+  #failShape(): Error {
+    return withSite(
+      new ValueError("Cannot give the rows in another shape: a query runs once, and its rows have been made"),
+      this.#site,
+    );
   }
-}
-
-/** The one run of a query. */
-interface Run {
-  readonly executor: Executor;
-  readonly statement: Statement;
-  readonly shape: RowShape;
-  readonly request: Promise<Request>;
-  mended: Promise<Request> | undefined;
 }
 
 function rowsOf<T>({ rows }: Request): T[] {

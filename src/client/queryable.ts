@@ -8,7 +8,8 @@ import { execute, type Executor, executorFor, type QueryOptions, throwIfFailed }
 import { checkChannel } from "./notifications.ts";
 import { Query } from "./query.ts";
 import { type Result, resultOf, resultsOf, type Row } from "./result.ts";
-import { isWell, mendResults, mendStatement, noteTag, runStatement } from "./type_loader.ts";
+import { Run } from "./run.ts";
+import { mendResults, noteTag } from "./type_loader.ts";
 import { checkText, type Fragment, helpers, type SqlHelpers } from "./sql.ts";
 
 /** A template tag that makes queries of this session, with the helpers of `sql`. */
@@ -48,20 +49,18 @@ export class Queryable {
    * @throws {ValueError} when a value cannot be sent or read
    * @throws {ConnectionError} when the connection is lost or closed
    */
-  async query<T = Row>(
+  query<T = Row>(
     text: string,
     values: readonly unknown[] = [],
     options?: QueryOptions,
   ): Promise<Result<T>> {
-    const executor = executorFor(this.#executor, options);
-    checkText(text);
-    const statement = { text, values };
-    let request = await runStatement(executor, statement, "object", options);
-    if (!isWell(executor, request)) {
-      request = await mendStatement(executor, statement, "object", options, request);
+    try {
+      checkText(text);
+      const executor = executorFor(this.#executor, options);
+      return new Run(executor, { text, values }, "object", options).start(resultOf<T>);
+    } catch (error) {
+      return Promise.reject(error);
     }
-    throwIfFailed(request, undefined);
-    return resultOf(request);
   }
 
   /**

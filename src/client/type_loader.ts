@@ -8,10 +8,10 @@ import { EXTENDED, type Request, type StatementResult } from "../engine/request.
 import type { Statement as PreparedDescription } from "../engine/statement_cache.ts";
 import { ValueError } from "../errors.ts";
 import type { Field } from "../wire/backend.ts";
-import { execute, executeBatch, type Executor, type QueryOptions } from "./executor.ts";
+import { execute, executeBatch, type Executor } from "./executor.ts";
 import type { Statement } from "./sql.ts";
 import { SAVEPOINT, TypeQuery } from "./type_query.ts";
-import { createDecoder, type RowShape, UndecodedRow, type UnknownColumns } from "./types.ts";
+import { createDecoder, UndecodedRow, type UnknownColumns } from "./types.ts";
 
 /** Learns types and what they are made of; resolves with the request that failed where the server could not be asked. */
 export async function loadTypes(executor: Executor, oids: readonly number[]): Promise<Request | undefined> {
@@ -62,49 +62,6 @@ async function lookUp(executor: Executor, oids: readonly number[]): Promise<Requ
   }
   query.learn();
   return undefined;
-}
-
-/** Runs a statement, and mends it where types were not known. */
-export async function runMended(
-  executor: Executor,
-  statement: Statement,
-  shape: RowShape,
-  options?: QueryOptions,
-): Promise<Request> {
-  const request = await runStatement(executor, statement, shape, options);
-  return isWell(executor, request)
-    ? request
-    : await mendStatement(executor, statement, shape, options, request);
-}
-
-/**
- * Runs a statement.
- *
- * @param prepared the statement on the server, where it is there already
- */
-export function runStatement(
-  executor: Executor,
-  statement: Statement,
-  shape: RowShape,
-  options?: QueryOptions,
-  prepared?: PreparedDescription,
-): Promise<Request> {
-  return execute(executor, EXTENDED, statement, executor.types.planner(shape), options, prepared);
-}
-
-/** {@linkcode mend} of what {@linkcode runStatement} gave. */
-export function mendStatement(
-  executor: Executor,
-  statement: Statement,
-  shape: RowShape,
-  options: QueryOptions | undefined,
-  request: Request,
-  prepared?: PreparedDescription,
-): Promise<Request> {
-  return mend(executor, request, (values) => {
-    const same = { text: statement.text, values };
-    return runStatement(executor, same, shape, options, prepared);
-  });
 }
 
 /** Takes note of what a settled request may have changed; false when {@linkcode mend} may have something to do. */

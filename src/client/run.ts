@@ -1,0 +1,135 @@
+/**
+ * One run of a statement, from its request to what its caller awaits.
+ *
+ * A query that goes well costs one promise, resolved as soon as its request settles. What has to be mended, or fails,
+ * takes the long way, through an async function: an error's stack shows who awaits it then.
+ */
+
+import { EXTENDED, type Request } from "../engine/request.ts";
+import type { Statement as Prepared } from "../engine/statement_cache.ts";
+import { type Executor, type QueryOptions, start, throwIfFailed } from "./executor.ts";
+import type { Statement } from "./sql.ts";
+import { keepShape } from "../wire/keep_shape.ts";
+import { isWell, mend } from "./type_loader.ts";
+import type { RowShape } from "./types.ts";
+
+/** Makes a result of a request that went well. */
+type Reading<R> = (request: Request) => R;
+
+/** A statement that runs once; what it gave can be asked for again, in the same shape. */
+export class Run {
+  readonly shape: RowShape;
+  readonly #executor: Executor;
+  readonly #statement: Statement;
+  readonly #options: QueryOptions | undefined;
+  readonly #prepared: Prepared | undefined;
+  /** Where the query was written, for runtimes that lose it. */
+  readonly #site: Error | undefined;
+  #request: Request | undefined = undefined;
+  /** Settles with the first result. */
+  #first: Promise<unknown> | undefined = undefined;
+
+  /** @param prepared the statement on the server, where it is there already */
+  constructor(
+    executor: Executor,
+    statement: Statement,
+    shape: RowShape,
+    options: QueryOptions | undefined,
+    site?: Error,
+    prepared?: Prepared,
+  ) {
+    this.shape = shape;
+    this.#executor = executor;
+    this.#statement = statement;
+    this.#options = options;
+    this.#site = site;
+    this.#prepared = prepared;
+  }
+
+  /**
+   * Runs it; to be called once.
+   *
+   * @throws what its parameters are refused with: nothing has been sent then
+   */
+  start<R>(pick: Reading<R>): Promise<R> {
+    // Without another trace of the caller, its own await has to be found.
+    const isTraceless = this.#executor.keepsStacks && this.#site === undefined;
+    const first = isTraceless ? this.#startInContext(pick) : this.#startDirectly(pick);
+    this.#first = first;
+    return first;
+  }
+
+  #startDirectly<R>(pick: Reading<R>): Promise<R> {
+    const first = new Promise<R>(keepResolve);
+    const resolve = lastResolve as (result: R | Promise<R>) => void;
+    // An aborted request ends for its caller first, and settles later.
+    this.#send((request) => {
+      if (this.#request !== undefined) return;
+      this.#request = request;
+      if (request.failure === null && isWell(this.#executor, request)) {
+        try {
+          return resolve(pick(request));
+        } catch {
+          // It is thrown again, where its stack tells more.
+        }
+      }
+      resolve(this.#finishLater(request, pick));
+    });
+    return first;
+  }
+
+  async #startInContext<R>(pick: Reading<R>): Promise<R> {
+    const settled = new Promise<Request>(keepResolve);
+    this.#send(lastResolve as (request: Request) => void);
+    const request = this.#request = await settled;
+    return isWell(this.#executor, request) ? this.#resultOf(pick) : await this.#mend(request, pick);
+  }
+
+  #send(onEnd: (request: Request) => void, values?: readonly unknown[]): void {
+    const executor = this.#executor;
+    const statement = values === undefined ? this.#statement : { text: this.#statement.text, values };
+    // Not kept: when types have been learnt there is another one.
+    const planner = executor.types.planner(this.shape);
+    start(executor, EXTENDED, statement, planner, onEnd, this.#options, this.#prepared);
+  }
+
+  /** Another result of the same run. */
+  async again<R>(pick: Reading<R>): Promise<R> {
+    try {
+      await this.#first;
+    } catch {
+      // Told below.
+    }
+    return this.#resultOf(pick);
+  }
+
+  async #finishLater<R>(request: Request, pick: Reading<R>): Promise<R> {
+    // By then whoever awaits the first promise awaits this one.
+    await undefined;
+    await undefined;
+    return isWell(this.#executor, request) ? this.#resultOf(pick) : await this.#mend(request, pick);
+  }
+
+  async #mend<R>(request: Request, pick: Reading<R>): Promise<R> {
+    this.#request = await mend(
+      this.#executor,
+      request,
+      (values) => new Promise((resolve) => this.#send(resolve, values)),
+    );
+    return this.#resultOf(pick);
+  }
+
+  #resultOf<R>(pick: Reading<R>): R {
+    throwIfFailed(this.#request!, this.#site);
+    return pick(this.#request!);
+  }
+}
+
+// One function for all promises: a closure for each, and the variables it keeps, would be a tenth of a query's memory.
+function keepResolve(resolve: (result: never) => void): void {
+  lastResolve = resolve;
+}
+
+let lastResolve: (result: never) => void;
+
+keepShape(new Run({ keepsStacks: false } as Executor, { text: "", values: [] }, "object", undefined));
