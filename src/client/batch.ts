@@ -37,7 +37,7 @@ export async function runAtomicBatch(
   const labels = fragments.map(labelOf);
   const statements = fragments.map(compile);
   // In the midst of a segment the server would read what follows as copy data.
-  if (statements.some(({ text }, i) => text !== statements[i - 1]?.text && startsCopy(text))) {
+  if (statements.some(beginsCopy)) {
     throw copyRefused("COPY", "copyFrom() or copyTo");
   }
   const once = (each: readonly Statement[]) =>
@@ -52,8 +52,21 @@ export async function runAtomicBatch(
     // A value of an unknown type keeps the whole batch from being sent: it is made again as a whole.
     requests[i] = await mend(executor, settled, async () => (requests = await again())[i]!);
   }
-  if (requests.some(({ failure }) => failure !== null)) throw batchError(requests);
-  return requests.map((request) => resultOf(request));
+  if (requests.some(hasFailed)) throw batchError(requests);
+  return requests.map(toResult);
+}
+
+// No closures where every batch passes: the code compiled for them would not last.
+function hasFailed({ failure }: Request): boolean {
+  return failure !== null;
+}
+
+function toResult(request: Request): Result {
+  return resultOf(request);
+}
+
+function beginsCopy({ text }: Statement, i: number, statements: readonly Statement[]): boolean {
+  return text !== statements[i - 1]?.text && startsCopy(text);
 }
 
 /** Runs statements with a Sync each; resolves with what became of each. */

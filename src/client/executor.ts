@@ -4,8 +4,17 @@ import { type AbortOptions, watchAbort } from "../connection/abortable.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
 import { channels, isTraced, traceRequest } from "../connection/tracing.ts";
 import type { TypeOverrides } from "../codecs/registry.ts";
-import { EXTENDED, Request, type RowPlanner, STREAM, SYNC_LATER } from "../engine/request.ts";
+import {
+  EXTENDED,
+  type Listener,
+  Request,
+  type RowPlanner,
+  STREAM,
+  SYNC_LATER,
+  tell,
+} from "../engine/request.ts";
 import type { Statement as Prepared } from "../engine/statement_cache.ts";
+import { keepShape } from "../wire/keep_shape.ts";
 import { bindParameters, BoundParameters } from "./parameters.ts";
 import { TypeLearner } from "./type_query.ts";
 import type { Types } from "./types.ts";
@@ -81,15 +90,9 @@ export function createRequest(
   kind: number,
   { text, values }: Statement,
   planner: RowPlanner,
-  onSettled: (request: Request) => void,
+  listener: Listener,
 ): Request {
-  const request = new Request(
-    kind,
-    text,
-    bindParameters(values, executor.types.registry),
-    planner,
-    onSettled,
-  );
+  const request = new Request(kind, text, bindParameters(values, executor.types.registry), planner, listener);
   request.alone = mayCopyIn(text);
   if (request.parameters.ambiguous) letLearn(executor, request);
   return request;
@@ -129,34 +132,58 @@ export function executeBatch(
   options?: AbortOptions,
   labels?: readonly (string | undefined)[],
 ): Promise<Request[]> {
-  let unsettled = statements.length;
-  let resolveAll!: (requests: Request[]) => void;
-  const onSettled = () => {
-    if (--unsettled === 0) resolveAll(requests);
-  };
-  const requests = statements.map((statement) =>
-    createRequest(executor, EXTENDED, statement, planner, onSettled)
-  );
-  const [first] = requests as [Request, ...Request[]];
-  const named = requests.filter(({ names }) => names !== null);
-  if (named.length > 0) {
-    first.learner ??= named[0]!.learner;
-    first.names = [...new Set(named.flatMap(({ names }) => names!))];
-  }
   return new Promise((resolve) => {
-    resolveAll = resolve;
-    requests.forEach((request, i) => {
+    const batch = new Batch(executor, statements, planner, resolve);
+    batch.submit(options, labels);
+  });
+}
+
+/** Requests of one segment, and who waits for all of them. No closures, as {@linkcode Listener} says. */
+class Batch {
+  readonly #executor: Executor;
+  readonly #requests: Request[] = [];
+  readonly #resolve: (requests: Request[]) => void;
+  #unsettled: number;
+
+  constructor(
+    executor: Executor,
+    statements: readonly Statement[],
+    planner: RowPlanner,
+    resolve: (requests: Request[]) => void,
+  ) {
+    this.#executor = executor;
+    this.#resolve = resolve;
+    this.#unsettled = statements.length;
+    for (const statement of statements) {
+      const request = createRequest(executor, EXTENDED, statement, planner, this);
       request.inBatch = true;
+      this.#requests.push(request);
+    }
+  }
+
+  submit(options: AbortOptions | undefined, labels: readonly (string | undefined)[] | undefined): void {
+    const requests = this.#requests;
+    const first = requests[0]!;
+    for (let i = 0; i < requests.length; i++) {
+      const request = requests[i]!;
+      if (request.names !== null && request !== first) {
+        first.learner ??= request.learner;
+        first.names = [...new Set([...first.names ?? [], ...request.names])];
+      }
       trace(request, labels?.[i]);
-      if (i === requests.length - 1) return;
+      if (i === requests.length - 1) break;
       request.next = requests[i + 1]!;
       request.sync = SYNC_LATER;
-    });
-    if (options?.signal !== undefined || options?.timeout) {
-      watchBatch(executor, requests, options, () => resolve(requests));
     }
-    executor.submit(requests[0]!);
-  });
+    if (options?.signal !== undefined || options?.timeout) {
+      watchBatch(this.#executor, requests, options, () => this.#resolve(requests));
+    }
+    this.#executor.submit(first);
+  }
+
+  onSettled(): void {
+    if (--this.#unsettled === 0) this.#resolve(this.#requests);
+  }
 }
 
 /** Gives a batch up as a whole when the options say so; `onAborted` is told at once. */
@@ -195,7 +222,7 @@ export function execute(
 /**
  * Starts a statement.
  *
- * @param onEnd called when its request has settled, and before that when its caller gives up: twice then
+ * @param listener told when its request has settled, and before that when its caller gives up: twice then
  * @param prepared the statement on the server, where it is there already
  * @throws {ValueError} when there are more parameters than the protocol has room for
  */
@@ -204,26 +231,26 @@ export function start(
   kind: number,
   { text, values }: Statement,
   planner: RowPlanner,
-  onEnd: (request: Request) => void,
+  listener: Listener,
   options?: QueryOptions,
   prepared: Prepared | null = null,
 ): void {
   const parameters = bindParameters(values, executor.types.registry);
-  const request = new Request(kind, text, parameters, planner, onEnd);
+  const request = new Request(kind, text, parameters, planner, listener);
   request.alone = mayCopyIn(text);
   request.statement = prepared;
   if (parameters.ambiguous) letLearn(executor, request);
   trace(request, options?.label);
   if (options === undefined) executor.submit(request);
-  else submitWith(executor, request, options, onEnd);
+  else submitWith(executor, request, options, listener);
 }
 
-/** Submits a request that its caller may give up; `onEnd` is called when they do. */
+/** Submits a request that its caller may give up; `listener` is told when they do. */
 function submitWith(
   executor: Executor,
   request: Request,
   options: QueryOptions,
-  onEnd: (request: Request) => void,
+  listener: Listener,
 ): void {
   if (options.pipeline === false) request.alone = true;
   if (options.signal?.aborted) {
@@ -231,7 +258,7 @@ function submitWith(
     request.fail(() => options.signal!.reason as Error);
     return request.settle();
   }
-  watch(executor, request, options, () => onEnd(request));
+  watch(executor, request, options, () => tell(listener, request));
   executor.submit(request);
 }
 
@@ -290,3 +317,5 @@ export function withSite(error: Error, site: Error | undefined): Error {
   error.stack = `${error.stack ?? error}\n${frames}`;
   return error;
 }
+
+keepShape(new Batch({} as Executor, [], {} as RowPlanner, () => {}));

@@ -2,10 +2,11 @@
  * One run of a statement, from its request to what its caller awaits.
  *
  * A query that goes well costs one promise, resolved as soon as its request settles. What has to be mended, or fails,
- * takes the long way, through an async function: an error's stack shows who awaits it then.
+ * takes the long way, through an async function: an error's stack shows who awaits it then. So does what settles behind
+ * it in the same turn, which must not overtake it.
  */
 
-import { EXTENDED, type Request } from "../engine/request.ts";
+import { EXTENDED, type Listener, type Request } from "../engine/request.ts";
 import type { Statement as Prepared } from "../engine/statement_cache.ts";
 import { type Executor, type QueryOptions, start, throwIfFailed } from "./executor.ts";
 import type { Statement } from "./sql.ts";
@@ -25,6 +26,8 @@ export class Run {
   readonly #prepared: Prepared | undefined;
   /** Where the query was written, for runtimes that lose it. */
   readonly #site: Error | undefined;
+  #pick: Reading<unknown> | undefined = undefined;
+  #resolve: ((result: never) => void) | undefined = undefined;
   #request: Request | undefined = undefined;
   /** Settles with the first result. */
   #first: Promise<unknown> | undefined = undefined;
@@ -61,20 +64,9 @@ export class Run {
 
   #startDirectly<R>(pick: Reading<R>): Promise<R> {
     const first = new Promise<R>(keepResolve);
-    const resolve = lastResolve as (result: R | Promise<R>) => void;
-    // An aborted request ends for its caller first, and settles later.
-    this.#send((request) => {
-      if (this.#request !== undefined) return;
-      this.#request = request;
-      if (request.failure === null && isWell(this.#executor, request)) {
-        try {
-          return resolve(pick(request));
-        } catch {
-          // It is thrown again, where its stack tells more.
-        }
-      }
-      resolve(this.#finishLater(request, pick));
-    });
+    this.#pick = pick;
+    this.#resolve = lastResolve;
+    this.#send(this);
     return first;
   }
 
@@ -85,12 +77,28 @@ export class Run {
     return isWell(this.#executor, request) ? this.#resultOf(pick) : await this.#mend(request, pick);
   }
 
-  #send(onEnd: (request: Request) => void, values?: readonly unknown[]): void {
+  /** Its request has settled, or its caller has given up. Not for use from outside. */
+  onSettled(request: Request): void {
+    // An aborted request ends for its caller first, and settles later.
+    if (this.#request !== undefined) return;
+    this.#request = request;
+    const resolve = this.#resolve as (result: unknown) => void;
+    if (request.failure === null && finishing === 0 && isWell(this.#executor, request)) {
+      try {
+        return resolve(this.#pick!(request));
+      } catch {
+        // It is thrown again, where its stack tells more.
+      }
+    }
+    resolve(this.#finishLater(request, this.#pick!));
+  }
+
+  #send(listener: Listener, values?: readonly unknown[]): void {
     const executor = this.#executor;
     const statement = values === undefined ? this.#statement : { text: this.#statement.text, values };
     // Not kept: when types have been learnt there is another one.
     const planner = executor.types.planner(this.shape);
-    start(executor, EXTENDED, statement, planner, onEnd, this.#options, this.#prepared);
+    start(executor, EXTENDED, statement, planner, listener, this.#options, this.#prepared);
   }
 
   /** Another result of the same run. */
@@ -104,9 +112,11 @@ export class Run {
   }
 
   async #finishLater<R>(request: Request, pick: Reading<R>): Promise<R> {
+    finishing++;
     // By then whoever awaits the first promise awaits this one.
     await undefined;
     await undefined;
+    queueMicrotask(endOne);
     return isWell(this.#executor, request) ? this.#resultOf(pick) : await this.#mend(request, pick);
   }
 
@@ -123,6 +133,13 @@ export class Run {
     throwIfFailed(this.#request!, this.#site);
     return pick(this.#request!);
   }
+}
+
+/** How many take the long way just now. */
+let finishing = 0;
+
+function endOne(): void {
+  finishing--;
 }
 
 // One function for all promises: a closure for each, and the variables it keeps, would be a tenth of a query's memory.

@@ -147,6 +147,18 @@ export interface RequestOwner {
   reroute(request: Request): boolean;
 }
 
+/**
+ * Told once of a request's settlement, when everything is final. For queries, which are many, it is an object: the code
+ * compiled for a closure is thrown away by a full collection that finds none of its closures alive.
+ */
+export type Listener = ((request: Request) => void) | { onSettled(request: Request): void };
+
+/** Tells a listener of a request. */
+export function tell(listener: Listener, request: Request): void {
+  if (typeof listener === "function") listener(request);
+  else listener.onSettled(request);
+}
+
 /** What to do, and what came of it. */
 export class Request {
   readonly kind: number;
@@ -154,8 +166,7 @@ export class Request {
   readonly parameters: Parameters;
   /** Replaced when types have been learnt before its rows come. */
   planner: RowPlanner;
-  /** Called once, when everything below is final. */
-  readonly #onSettled: (request: Request) => void;
+  readonly #listener: Listener;
 
   /** `SYNC_EACH`, `SYNC_LATER` or `SYNC_SHARED`. */
   sync: number = SYNC_EACH;
@@ -235,13 +246,13 @@ export class Request {
     text: string,
     parameters: Parameters,
     planner: RowPlanner,
-    onSettled: (request: Request) => void,
+    listener: Listener,
   ) {
     this.kind = kind;
     this.text = text;
     this.parameters = parameters;
     this.planner = planner;
-    this.#onSettled = onSettled;
+    this.#listener = listener;
   }
 
   /** Everything is final: tells whoever waits. */
@@ -249,7 +260,7 @@ export class Request {
     this.settled = true;
     if (this.observer !== null) this.observer(this);
     if (this.owner !== null) this.owner.onSettled(this);
-    this.#onSettled(this);
+    tell(this.#listener, this);
   }
 
   /** Back to the state before it was written. */

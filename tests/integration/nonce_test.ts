@@ -137,6 +137,23 @@ test("queries settle in the order in which they were issued", async () => {
   assert.deepEqual(order, [0, 1, 2, 3, 4, 5]);
 });
 
+test("queries that fail settle in their place among those that go well", async () => {
+  await using connection = await limit(connect(testUrl()));
+  const statement = await limit(connection.prepare("select 1 / $1::int4"));
+  const order: number[] = [];
+  const note = (i: number) => () => void order.push(i);
+  const indices = Array.from({ length: 300 }, (_, i) => i);
+  // Answers come many at a time: of one, of several and of many in a row that fail.
+  await limit(
+    Promise.all(
+      indices.map((i) =>
+        statement.query([i % 7 === 0 || i % 11 < 3 || (i > 200 && i < 250) ? 0 : 1]).then(note(i), note(i))
+      ),
+    ),
+  );
+  assert.deepEqual(order, indices);
+});
+
 for (const [name, value] of Object.entries({ "a plain": 1, "an ambiguous": [1] })) {
   test(`a query issued while another with ${name} parameter is in its first use does not overtake it`, async () => {
     await using connection = await limit(connect(testUrl()));
