@@ -5,14 +5,14 @@ import {
   type Driver,
   type Execute,
   insertFromArrays,
-  type Rows,
+  type Row,
   type Session,
   type Target,
 } from "../harness/driver.ts";
 import { loadPackage } from "../harness/packages.ts";
 
 interface PgResult {
-  readonly rows: Rows;
+  readonly rows: readonly Row[];
 }
 
 interface PgQuery {
@@ -92,15 +92,11 @@ let statements = 0;
 function sessionOf(client: PgClient, target: Target): Session {
   const named = (text: string, binary: boolean): Promise<Execute> => {
     const name = `bench_${++statements}`;
-    return Promise.resolve(async (values) => (await client.query({ name, text, values, binary })).rows);
+    return Promise.resolve((values) => client.query({ name, text, values, binary }));
   };
   const session: Session = {
-    async simple(text) {
-      return (await client.query(text)).rows;
-    },
-    async extended(text, values) {
-      return (await client.query(text, values)).rows;
-    },
+    simple: (text) => client.query(text),
+    extended: (text, values) => client.query(text, values),
     prepare: (text) => named(text, false),
     prepareBinary: (text) => named(text, true),
     async cursor(text, size, onRows) {
@@ -123,16 +119,15 @@ function sessionOf(client: PgClient, target: Target): Session {
       const results = list.map((values) => client.query({ name: "bench_tx", text, values }));
       const committed = client.query("commit");
       await begun;
-      const rows = (await Promise.all(results)).map((result) => result.rows);
+      const answers = await Promise.all(results);
       await committed;
-      return rows;
+      return answers;
     },
     async openTransaction() {
       await client.query("begin");
       return {
-        run: async (text, list) =>
-          (await Promise.all(list.map((values) => client.query({ name: "bench_tx", text, values }))))
-            .map((result) => result.rows),
+        run: (text, list) =>
+          Promise.all(list.map((values) => client.query({ name: "bench_tx", text, values }))),
         end: () => client.query("rollback"),
       };
     },

@@ -71,7 +71,7 @@ const driver: Driver = {
     openPool(target: Target, max: number): Promise<Session> {
       const pool = createPool({ ...optionsOf(target), max });
       // A script owns a connection of the pool: plain queries are the way.
-      const simple = async (text: string) => (await pool.query<Row>(text)).rows;
+      const simple = (text: string) => pool.query<Row>(text);
       return Promise.resolve({ ...sessionOf(pool), simple });
     },
   }),
@@ -92,9 +92,7 @@ function sessionOf(client: Client): Session {
     async simple(text) {
       return (await client.exec<Row>(text))[0]?.rows ?? [];
     },
-    async extended(text, values) {
-      return (await client.query<Row>(text, values)).rows;
-    },
+    extended: (text, values) => client.query<Row>(text, values),
     prepare: (text) => prepare(client, text),
     prepareBinary: (text) => prepare(client, text),
     insert: (table, columns, rows) => insert(client, table, columns, rows),
@@ -108,10 +106,10 @@ function sessionOf(client: Client): Session {
 
 async function prepare(client: Client, text: string): Promise<Execute> {
   if (typeof client.prepare !== "function") {
-    return async (values) => (await client.query<Row>(text, values)).rows;
+    return (values) => client.query<Row>(text, values);
   }
   const statement = await client.prepare(text);
-  return async (values) => (await statement.query<Row>(values)).rows;
+  return (values) => statement.query<Row>(values);
 }
 
 /** A binary COPY, or one INSERT with an array parameter for each column. */
@@ -159,32 +157,24 @@ function grouping(client: Client): Partial<Session> {
     ...(typeof client.batch === "function" && {
       batch(text: string, list: readonly Values[]) {
         const parts = splitParameter(text);
-        return client.batch!(list.map((values) => sql(parts, ...values))).then((results) =>
-          results.map(rowsOf)
-        );
+        return client.batch!(list.map((values) => sql(parts, ...values))) as Promise<readonly Rows[]>;
       },
     }),
     ...(typeof client.transaction === "function" && {
       transaction: (text: string, list: readonly Values[]) =>
-        client.transaction!((tx) =>
-          Promise.all(list.map(async (values) => (await tx.query<Row>(text, values)).rows))
-        ),
+        client.transaction!((tx) => Promise.all(list.map((values) => tx.query<Row>(text, values)))),
     }),
     ...(typeof client.begin === "function" && {
       async openTransaction() {
         const tx = await client.begin!();
         return {
           run: (text: string, list: readonly Values[]) =>
-            Promise.all(list.map(async (values) => (await tx.query<Row>(text, values)).rows)),
+            Promise.all(list.map((values) => tx.query<Row>(text, values))),
           end: () => tx.rollback(),
         };
       },
     }),
   };
-}
-
-function rowsOf(result: unknown): Rows {
-  return (Array.isArray(result) ? result : (result as Result<Row>).rows) as Rows;
 }
 
 function copying(client: Client): Partial<Session> {

@@ -76,15 +76,13 @@ function optionsOf({ host, port, user, password, database }: Target) {
 function sessionOf(connection: Queryable): Session {
   const prepare = async (text: string) => {
     const statement = await connection.prepare(text);
-    return async (values: Values) => (await statement.execute({ ...ALL, params: values })).rows ?? [];
+    return (values: Values) => statement.execute({ ...ALL, params: values });
   };
   return {
     async simple(text) {
       return (await connection.execute(text, ALL)).results[0]?.rows ?? [];
     },
-    async extended(text, values) {
-      return (await connection.query(text, { ...ALL, params: values })).rows ?? [];
-    },
+    extended: (text, values) => connection.query(text, { ...ALL, params: values }),
     prepare,
     prepareBinary: prepare,
     async cursor(text, size, onRows) {

@@ -5,7 +5,7 @@
  * ones different.
  */
 
-import type { Row, Rows } from "./driver.ts";
+import { type Row, type Rows, takeRows } from "./driver.ts";
 
 /** An answer as it travels from a child. */
 export interface Answer {
@@ -30,7 +30,7 @@ export function answerOf(parts: readonly Rows[]): Answer {
       counted = true;
       continue;
     }
-    for (const row of part) {
+    for (const row of takeRows(part)) {
       const values = Object.values(row).map(normalise);
       if (rows++ === 0) {
         columns = Object.keys(row);

@@ -1,5 +1,5 @@
 import { answerOfJson } from "../harness/answers.ts";
-import type { Session } from "../harness/driver.ts";
+import { type Held, type Session, takeRows } from "../harness/driver.ts";
 import type { Scenario } from "../harness/scenario.ts";
 
 const TEXT = "select i2, i4, f8, vc, j, jb from pipegres_bench.mixed where i4 > $1::int4";
@@ -14,7 +14,7 @@ const scenario: Scenario<Session> = {
   needsValues: true,
   expect: { rows: 1000, columns: ["i2", "i4", "f8", "vc", "j", "jb"] },
   setup: ({ session }) => session,
-  run: async (session) => JSON.stringify(await session.extended!(TEXT, VALUES)),
+  run: async (session) => JSON.stringify(takeRows(await session.extended!(TEXT, VALUES) as Held)),
   check: (result) => answerOfJson(result as string),
 };
 export default scenario;

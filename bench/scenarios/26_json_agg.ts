@@ -1,5 +1,5 @@
 import { answerOfJson } from "../harness/answers.ts";
-import type { Row, Session } from "../harness/driver.ts";
+import { type Held, type Session, takeRows } from "../harness/driver.ts";
 import type { Scenario } from "../harness/scenario.ts";
 
 // As text, so that no driver parses it.
@@ -16,7 +16,7 @@ const scenario: Scenario<Session> = {
   needsValues: true,
   expect: { rows: 1000, columns: ["i2", "i4", "f8", "vc", "j", "jb"] },
   setup: ({ session }) => session,
-  run: async (session) => ((await session.extended!(TEXT, VALUES)) as readonly Row[])[0]!["rows"],
+  run: async (session) => takeRows(await session.extended!(TEXT, VALUES) as Held)[0]!["rows"],
   check: (result) => answerOfJson(result as string),
 };
 export default scenario;

@@ -53,6 +53,12 @@ test("answerOf() counts rows over all parts and names the columns", () => {
   assert.deepEqual({ rows, columns, sample }, { rows: 2, columns: ["a", "b"], sample: ["1", "x"] });
 });
 
+test("answerOf() finds the same in a driver's result object as in its rows", () => {
+  const rows = [{ a: 1, b: "x" }, { a: 2, b: "y" }];
+  assert.deepEqual(answerOf([{ rows }, {}, { rows: [] }]), answerOf([rows]));
+  assert.notDeepEqual(answerOf([{ rows: rows.slice(1) }]), answerOf([rows]));
+});
+
 test("answerOf() depends on every value and on where it stands", () => {
   const digests = [
     [{ a: "ab", b: "c" }],
