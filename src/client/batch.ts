@@ -5,7 +5,7 @@ import { copyRefused } from "../engine/failures.ts";
 import type { Request } from "../engine/request.ts";
 import { ConfigurationError, PipelineAbortedError, PostgresError, ValueError } from "../errors.ts";
 import { executeBatch, type Executor, type QueryOptions } from "./executor.ts";
-import { optionsOf } from "./query.ts";
+import { optionsOf, ownOption } from "./own_options.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { Run } from "./run.ts";
 import { isWell, mend } from "./type_loader.ts";
@@ -95,17 +95,8 @@ export async function runSettledBatch(
 function labelOf(fragment: Fragment, index: number): string | undefined {
   const options = optionsOf(fragment);
   if (options === undefined) return undefined;
-  const { signal, timeout, types, pipeline, label } = options;
-  const own = signal !== undefined
-    ? "signal"
-    : timeout
-    ? "timeout"
-    : types !== undefined
-    ? "types"
-    : pipeline === false
-    ? "pipeline: false"
-    : undefined;
-  if (own === undefined) return label;
+  const own = ownOption(options);
+  if (own === undefined) return options.label;
   throw new ConfigurationError(
     `Cannot run query ${
       index + 1

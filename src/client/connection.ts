@@ -6,10 +6,9 @@ import type { Lease } from "../connection/lease.ts";
 import { openTarget, resolveTarget } from "../connection/open.ts";
 import type { ConnectOptions } from "../connection/options.ts";
 import type { ServerConnection } from "../connection/server_connection.ts";
-import { DESCRIBE, type Request } from "../engine/request.ts";
 import { losesStacks } from "../transport/select.ts";
 import { IDLE, IN_FAILED_TRANSACTION, IN_TRANSACTION } from "../wire/message_types.ts";
-import { type Attachment, createRequest, type Executor, throwIfFailed } from "./executor.ts";
+import type { Attachment, Executor } from "./executor.ts";
 import { Types } from "./types.ts";
 import {
   listenOn,
@@ -18,9 +17,8 @@ import {
   PROBE_INTERVAL,
   type Subscription,
 } from "./notifications.ts";
-import { PreparedStatement } from "./prepared_statement.ts";
+import { type PreparedStatement, prepareOn } from "./prepared_statement.ts";
 import { FlushSource } from "./row_stream.ts";
-import { checkText } from "./sql.ts";
 import { beginText, TransactionExecutor, type TransactionOptions } from "./transaction.ts";
 import { Transaction } from "./transaction_block.ts";
 import { Transactional } from "./transactional.ts";
@@ -65,21 +63,13 @@ export class Connection extends Transactional<TransactionOptions> implements Asy
   }
 
   /**
-   * Prepares a statement under a name of its own, which lives until it is closed.
+   * Prepares a statement under a name of its own, which lives until it is closed. Like all queries of the connection its
+   * executions wait while a transaction is open: for those inside, see {@linkcode Transaction.prepare}.
    *
    * @throws {PostgresError} when the server does not accept it
    */
-  async prepare(text: string): Promise<PreparedStatement> {
-    const executor = this.#executor;
-    const site = executor.keepsStacks ? new Error() : undefined;
-    checkText(text);
-    const request = await new Promise<Request>((resolve) => {
-      const made = createRequest(executor, DESCRIBE, { text, values: [] }, executor.types.objects, resolve);
-      made.named = true;
-      executor.submit(made);
-    });
-    throwIfFailed(request, site);
-    return new PreparedStatement(executor, text, request.statement!);
+  prepare(text: string): Promise<PreparedStatement> {
+    return prepareOn(this.#executor, text);
   }
 
   /**

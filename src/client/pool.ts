@@ -57,7 +57,8 @@ export interface PoolOptions extends ConnectOptions {
   readonly allowExitOnIdle?: boolean | undefined;
   /**
    * Called with each new connection before it is used, and again when an owner changed its session, since all that was
-   * set is undone then. What it rejects with closes the connection. It may take `connectTimeout`.
+   * set is undone then. What it rejects with closes the connection. It may take `connectTimeout`. What it has begun to
+   * listen to ends with the connection, with the pool, and when it is called again.
    */
   readonly onConnect?: ((connection: Connection) => void | Promise<void>) | undefined;
 }
@@ -73,11 +74,13 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
   readonly #pool: ConnectionPool;
   readonly #executor: Executor;
   readonly #hub: NotificationHub;
+  readonly #sessions: PreparedSessions;
 
   /** Not for use from outside: see {@linkcode createPool}. */
-  constructor(pool: ConnectionPool, executor: Executor, probeInterval: number) {
+  constructor(pool: ConnectionPool, executor: Executor, probeInterval: number, sessions: PreparedSessions) {
     super(executor);
     this.#pool = pool;
+    this.#sessions = sessions;
     this.#executor = executor;
     this.#hub = new NotificationHub({
       open: (signal) => pool.openOutside(signal),
@@ -151,12 +154,46 @@ export class Pool extends Transactional<PoolTransactionOptions> implements Async
     const timeout = options.timeout ?? 5_000;
     checkNumber("timeout", timeout);
     this.#hub.close();
+    this.#sessions.endListening();
     await this.#pool.close(timeout);
   }
 
   /** Same as {@linkcode close}. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+}
+
+/** A connection as `onConnect` has it. */
+class PreparedConnection extends Connection {
+  override endListening(): void {
+    super.endListening();
+  }
+}
+
+/** Sessions that `onConnect` has prepared, and may have begun to listen in. */
+class PreparedSessions {
+  readonly #sessions: Map<ServerConnection, PreparedConnection> = new Map();
+
+  /** A session to be prepared, perhaps again: who listened in it before is to do so once more. */
+  open(connection: ServerConnection, executor: Executor): Connection {
+    const last = this.#sessions.get(connection);
+    last?.endListening();
+    if (last === undefined) {
+      const before = connection.onEnded;
+      connection.onEnded = () => {
+        this.#sessions.delete(connection);
+        before?.();
+      };
+    }
+    const session = new PreparedConnection(connection, executor);
+    this.#sessions.set(connection, session);
+    return session;
+  }
+
+  /** The pool is being closed: nobody is to hear of lost connections. */
+  endListening(): void {
+    for (const session of this.#sessions.values()) session.endListening();
   }
 }
 
@@ -259,6 +296,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
   for (const [name, value] of Object.entries(limits)) checkNumber(name, value);
   const types = createTypes(overrides);
   const keepsStacks = losesStacks();
+  const sessions = new PreparedSessions();
   const behaviour: PoolBehaviour = {
     max,
     minIdle,
@@ -269,7 +307,7 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     allowExitOnIdle,
     pipelined: overrides.pipeline !== false,
     onConnect: onConnect === undefined ? undefined : async (connection: ServerConnection) => {
-      await onConnect(new Connection(connection, executorOf(connection)));
+      await onConnect(sessions.open(connection, executorOf(connection)));
     },
   };
   const conninfo = typeof target === "string" || target instanceof URL ? target : undefined;
@@ -282,14 +320,19 @@ export function createPool(target?: string | URL | PoolOptions, options: PoolOpt
     openStream: (request, site) => new FlushSource(connection, request, site),
     attach: () => Promise.resolve(attachTo(connection, connection)),
   });
-  return new Pool(pool, {
-    types,
-    keepsStacks,
-    submit: (request) => submitShared(pool, request),
-    giveUp: (request) => pool.giveUp(request),
-    openStream: (request, site) => new PooledSource(pool, request, site),
-    attach: () => attachOwned(pool),
-  }, listenProbeInterval);
+  return new Pool(
+    pool,
+    {
+      types,
+      keepsStacks,
+      submit: (request) => submitShared(pool, request),
+      giveUp: (request) => pool.giveUp(request),
+      openStream: (request, site) => new PooledSource(pool, request, site),
+      attach: () => attachOwned(pool),
+    },
+    listenProbeInterval,
+    sessions,
+  );
 }
 
 async function attachOwned(pool: ConnectionPool): Promise<Attachment> {

@@ -1,16 +1,27 @@
 /** A statement that is prepared on one connection, under a name of its own. */
 
-import { CLOSE, NO_PARAMETERS, Request } from "../engine/request.ts";
+import { CLOSE, DESCRIBE, NO_PARAMETERS, Request } from "../engine/request.ts";
 import type { Statement } from "../engine/statement_cache.ts";
 import { PipegresError } from "../errors.ts";
-import { createStream, type Executor, executorFor, type QueryOptions } from "./executor.ts";
+import {
+  createRequest,
+  createStream,
+  type Executor,
+  executorFor,
+  type QueryOptions,
+  throwIfFailed,
+} from "./executor.ts";
 import type { Description } from "./query.ts";
 import { type Result, resultOf, type Row } from "./result.ts";
 import { checkBatch, RowStream } from "./row_stream.ts";
 import { Run } from "./run.ts";
+import { checkText } from "./sql.ts";
 import { loadFieldTypes } from "./type_loader.ts";
 
-/** Made by {@linkcode Connection.prepare}. Executions issued without waiting are pipelined. */
+/**
+ * Made by the `prepare` of a connection or of a transaction, on which it is executed. Executions issued without waiting
+ * are pipelined.
+ */
 export class PreparedStatement implements AsyncDisposable {
   /** The SQL text. */
   readonly text: string;
@@ -81,6 +92,19 @@ export class PreparedStatement implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+/** Prepares a statement under a name of its own, where its executions are to run. */
+export async function prepareOn(executor: Executor, text: string): Promise<PreparedStatement> {
+  const site = executor.keepsStacks ? new Error() : undefined;
+  checkText(text);
+  const request = await new Promise<Request>((resolve) => {
+    const made = createRequest(executor, DESCRIBE, { text, values: [] }, executor.types.objects, resolve);
+    made.named = true;
+    executor.submit(made);
+  });
+  throwIfFailed(request, site);
+  return new PreparedStatement(executor, text, request.statement!);
 }
 
 function closedError(): PipegresError {

@@ -18,6 +18,7 @@ import {
 } from "./executor.ts";
 import { type Field, type Result, resultOf, type Row } from "./result.ts";
 import { type BatchSource, checkBatch, RowStream } from "./row_stream.ts";
+import { setReadOptions } from "./own_options.ts";
 import { compile, Fragment } from "./sql.ts";
 import { DESCRIBE, type Failure, type Request } from "../engine/request.ts";
 import { ColumnBuilder, type Columns } from "../codecs/columns.ts";
@@ -34,13 +35,6 @@ export interface Description {
   readonly fields: readonly Field[];
 }
 
-let readOptions: (fragment: Fragment) => QueryOptions | undefined;
-
-/** What a query's `with` said; `undefined` for a fragment. */
-export function optionsOf(fragment: Fragment): QueryOptions | undefined {
-  return readOptions(fragment);
-}
-
 /** A lazy query. Await it for all rows as objects, or call one of its methods; it runs once. */
 export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   readonly #executor: Executor;
@@ -49,7 +43,7 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   #run: Run | undefined = undefined;
 
   static {
-    readOptions = (fragment) => #options in fragment ? fragment.#options : undefined;
+    setReadOptions((fragment) => #options in fragment ? fragment.#options : undefined);
   }
 
   /** Use the `sql` tag of a connection or a pool. */
@@ -60,7 +54,8 @@ export class Query<T = Row> extends Fragment implements PromiseLike<T[]> {
   }
 
   /**
-   * Says how to run the query; later calls add to earlier ones.
+   * Says how to run the query; later calls add to earlier ones. What becomes part of another query cannot be run in a
+   * way of its own: only the label may be given to it.
    *
    * @returns the query itself
    */

@@ -6,7 +6,8 @@
  */
 
 import { ArrayValue, Json, Typed } from "../codecs/parameter.ts";
-import { ValueError } from "../errors.ts";
+import { ConfigurationError, ValueError } from "../errors.ts";
+import { optionsOf, ownOption } from "./own_options.ts";
 
 /** A piece of SQL: texts, and a value or another fragment between each two of them. */
 export class Fragment {
@@ -61,10 +62,23 @@ function appendFragment(fragment: Fragment, parts: string[], values: unknown[]):
   checkStrings(fragment.strings);
   parts.push(fragment.strings[0]!);
   fragment.values.forEach((value, i) => {
-    if (value instanceof Fragment) appendFragment(value, parts, values);
-    else parts.push(`$${values.push(value)}`);
+    if (value instanceof Fragment) {
+      checkOptions(value);
+      appendFragment(value, parts, values);
+    } else parts.push(`$${values.push(value)}`);
     parts.push(fragment.strings[i + 1]!);
   });
+}
+
+/** How a query is run is said of the whole: what was said of a part would be lost. */
+function checkOptions(part: Fragment): void {
+  const options = optionsOf(part);
+  const own = options === undefined ? undefined : ownOption(options);
+  if (own === undefined) return;
+  throw new ConfigurationError(
+    `Cannot make a query with ${own} of its own part of another one: a part takes only label; ` +
+      `give ${own} to the query that it becomes part of`,
+  );
 }
 
 /** A tag called as a function has no texts; a text is `undefined` where a backslash begins an escape that JavaScript does not know. */

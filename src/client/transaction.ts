@@ -10,6 +10,7 @@ import type { ServerConnection } from "../connection/server_connection.ts";
 import type { Lease } from "../connection/lease.ts";
 import * as phase from "../engine/phase.ts";
 import {
+  CLOSE,
   EXTENDED,
   type Failure,
   NO_PARAMETERS,
@@ -111,7 +112,11 @@ export class TransactionExecutor implements Executor {
   }
 
   submit(request: Request): void {
-    if (this.#ended !== undefined) return refuse(request, this.#ended);
+    if (this.#ended !== undefined) {
+      // A statement outlives the transaction in which it was prepared, and may be closed behind it.
+      if (request.kind === CLOSE && request.statement !== null) return this.#lease.submit(request);
+      return refuse(request, this.#ended);
+    }
     for (let each: Request | null = request; each !== null; each = each.next) {
       chainObserver(each, this.#onSettled);
     }

@@ -12,6 +12,7 @@ import {
 } from "./large_object.ts";
 import { keepShape } from "../wire/keep_shape.ts";
 import { OpenCopies } from "./open_copies.ts";
+import { type PreparedStatement, prepareOn } from "./prepared_statement.ts";
 import { Queryable } from "./queryable.ts";
 import { type BatchSource, closePortal, PortalSource } from "./row_stream.ts";
 import {
@@ -160,6 +161,16 @@ export class Transaction extends Queryable implements AsyncDisposable {
     } finally {
       this.#executor.release();
     }
+  }
+
+  /**
+   * Prepares a statement under a name of its own, to be executed in this transaction. It lives until it is closed, which
+   * is possible when the transaction has ended, too.
+   *
+   * @throws {PostgresError} when the server does not accept it
+   */
+  prepare(text: string): Promise<PreparedStatement> {
+    return prepareOn(this.#savepoint ?? this.#executor, text);
   }
 
   /**

@@ -78,14 +78,15 @@ export function isAmbiguous(value: unknown): boolean {
   return !hasTextForm(value);
 }
 
-/** Copies of what a caller may write over, for values that cannot be encoded at once; `values` itself if nothing. */
+/** Copies of what a caller may write over, for values that cannot be encoded at once. */
 export function snapshot(values: readonly unknown[]): readonly unknown[] {
   let copies: unknown[] | undefined;
   for (let i = 0; i < values.length; i++) {
     const copy = snapshotValue(values[i]);
     if (copy !== values[i]) (copies ??= values.slice())[i] = copy;
   }
-  return copies ?? values;
+  // The list may be the caller's own, to be filled for the next query.
+  return copies ?? values.slice();
 }
 
 /** Deeper, or in a circle, nothing is copied: it is refused when it is encoded. */

@@ -137,7 +137,8 @@ export class LeaseLine {
       if ("refuse" in waiter) waiter.refuse(waitedTooLong(this.#timeout));
       else {
         for (let each: Request | null = waiter.request; each !== null; each = each.next) {
-          each.fail(() => waitedTooLong(this.#timeout));
+          const isPrepared = each.statement !== null;
+          each.fail(() => waitedTooLong(this.#timeout, isPrepared));
           each.settle();
         }
       }
@@ -160,9 +161,12 @@ export class LeaseLine {
   }
 }
 
-function waitedTooLong(timeout: number): TimeoutError {
+/** @param isPrepared whether it is the user's own prepared statement that waited */
+function waitedTooLong(timeout: number, isPrepared: boolean = false): TimeoutError {
+  const advice = isPrepared
+    ? "prepare the statement by prepare() of the transaction itself"
+    : "use the methods of the transaction itself";
   return new TimeoutError(
-    `Waited ${timeout} ms for a transaction on the same connection to end: inside its callback, use the methods of the ` +
-      "transaction itself",
+    `Waited ${timeout} ms for a transaction on the same connection to end: inside its callback, ${advice}`,
   );
 }

@@ -384,7 +384,12 @@ export class ConnectionPool implements RequestOwner {
       return this.#onOpenFailed(entry, error);
     }
     this.#connectError = undefined;
-    connection.onEnded = () => this.#lost(entry);
+    // What onConnect has begun to listen to ends with the connection, too.
+    const before = connection.onEnded;
+    connection.onEnded = () => {
+      before?.();
+      this.#lost(entry);
+    };
     this.#state.opened(entry, connection, performance.now(), Math.random());
     if (entry.idle && this.#behaviour.allowExitOnIdle) connection.setKeepAlive(false);
     this.#openWanted();

@@ -2,7 +2,15 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ConfigurationError, connect, type Connection, createPool, sql, ValueError } from "../../mod.ts";
+import {
+  ConfigurationError,
+  connect,
+  type Connection,
+  createPool,
+  type Query,
+  sql,
+  ValueError,
+} from "../../mod.ts";
 import { rejectionOf, withConnection } from "../_support/session.ts";
 import { leavesNoSession, limit, testUrl, withSchema } from "../_support/server.ts";
 
@@ -95,6 +103,50 @@ test("a query of a batch with options of its own is refused, whatever the batch'
       await conn.batch([insert(), conn.sql`select 2`.with(none)], { signal, timeout: 5_000 });
     })
   ));
+
+test("a query that becomes part of another one with options of its own is refused, however it got there", () =>
+  withConnection(async (conn) => {
+    const { signal } = new AbortController();
+    const cases = [[{ signal }, /with signal of/], [{ timeout: 5 }, /with timeout of/], [
+      { types: {} },
+      /with types of/,
+    ], [{ pipeline: false }, /with pipeline: false of/]] as const;
+    const wholes: ((part: Query) => Query)[] = [
+      (part) => conn.sql`select (${part})`,
+      (part) => conn.sql`select * from ${sql`(select 1 where (${part}) is not null) as t`}`,
+      (part) => conn.sql`${sql.join([sql`select 1`, part], " union all ")}`,
+      (part) => conn.sql`select 1 where ${sql.and(part)}`,
+      (part) => conn.sql`select 1 where 1 in (${sql.list([part])})`,
+      (part) => conn.sql`${sql.values([[part]])}`,
+    ];
+    const ways: ((whole: Query) => PromiseLike<unknown>)[] = [
+      (whole) => whole,
+      (whole) => whole.scalar(),
+      (whole) => whole.json(),
+      (whole) => whole.describe(),
+      (whole) => whole.stream().next(),
+      (whole) => conn.batch([sql`select 1`, whole]),
+      (whole) => conn.batch([sql`select 1`, whole], { sync: "each" }),
+      (whole) => conn.transaction((tx) => tx.sql`select 1 where exists (${whole})`),
+    ];
+    for (const [options, name] of cases) {
+      for (const whole of wholes) {
+        for (const way of ways) {
+          const part = conn.sql`select 2`.with({ ...options, label: "mine" });
+          const failure = await rejectionOf(
+            Promise.resolve().then(() => way(whole(part).with({ timeout: 0 }))),
+          );
+          assert.equal(failure.name, "ConfigurationError");
+          assert.match(failure.message, name);
+          assert.match(failure.message, /give (\S+|pipeline: false) to the query that it becomes part of$/);
+        }
+      }
+    }
+    // What says nothing else, and what is said of the whole.
+    const none = { signal: undefined, timeout: 0, pipeline: true, label: "mine", types: undefined };
+    const part = conn.sql`select ${2}::int4`.with(none);
+    assert.equal(await conn.sql`select (${part}) + 1`.with({ signal, timeout: 5_000 }).scalar(), 3);
+  }));
 
 test("NUL is refused in SQL text and identifiers, and told by the server in a value", () =>
   withConnection(async (conn) => {
