@@ -185,6 +185,25 @@ test(`queries of every kind settle in the order in which they were issued (seed 
   }
 });
 
+test("queries of every kind that end with their connection settle in the order in which they were issued", async () => {
+  await using connection = await limit(connect(testUrl()));
+  const { sql } = connection;
+  const order: number[] = [];
+  const issued = [
+    connection.query("select pg_sleep(20)"),
+    sql`select 1`.one(),
+    connection.exec("select 1"),
+    connection.batch([sql`select 1`]),
+    connection.query("select 1"),
+    sql`select 1`.describe(),
+    sql`select 1`.result(),
+  ];
+  const noted = issued.map((each, i) => each.then(() => assert.fail(), () => void order.push(i)));
+  await limit(connection.close({ timeout: 0 }));
+  await limit(Promise.all(noted));
+  assert.deepEqual(order, issued.map((_, i) => i));
+});
+
 for (const [name, value] of Object.entries({ "a plain": 1, "an ambiguous": [1] })) {
   test(`a query issued while another with ${name} parameter is in its first use does not overtake it`, async () => {
     await using connection = await limit(connect(testUrl()));
