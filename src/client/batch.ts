@@ -76,13 +76,19 @@ export async function runSettledBatch(
   { signal, timeout }: BatchOptions,
 ): Promise<PromiseSettledResult<Result>[]> {
   const labels = fragments.map(labelOf);
+  const statements = fragments.map(compile);
   return await Promise.allSettled(
-    fragments.map((fragment, i) => {
+    statements.map((statement, i) => {
       const label = labels[i];
       const options = signal === undefined && !timeout && label === undefined
         ? undefined
         : { signal, timeout, label };
-      return new Run(executor, compile(fragment), "object", options).start(resultOf<Row>);
+      try {
+        return new Run(executor, statement, "object", options).start(resultOf<Row>);
+      } catch (error) {
+        // Others may have been sent.
+        return Promise.reject(error);
+      }
     }),
   );
 }

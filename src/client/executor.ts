@@ -15,6 +15,7 @@ import {
 } from "../engine/request.ts";
 import type { Statement as Prepared } from "../engine/statement_cache.ts";
 import { keepShape } from "../wire/keep_shape.ts";
+import { resolveLate } from "./order.ts";
 import { bindParameters, BoundParameters } from "./parameters.ts";
 import { TypeLearner } from "./type_query.ts";
 import type { Types } from "./types.ts";
@@ -176,13 +177,19 @@ class Batch {
       request.sync = SYNC_LATER;
     }
     if (options?.signal !== undefined || options?.timeout) {
-      watchBatch(this.#executor, requests, options, () => this.#resolve(requests));
+      watchBatch(this.#executor, requests, options, () => this.#tell());
     }
     this.#executor.submit(first);
   }
 
   onSettled(): void {
-    if (--this.#unsettled === 0) this.#resolve(this.#requests);
+    if (--this.#unsettled === 0) this.#tell();
+  }
+
+  #tell(): void {
+    // As in execute().
+    if (this.#executor.keepsStacks) this.#resolve(this.#requests);
+    else void resolveLate(this.#resolve, this.#requests);
   }
 }
 
@@ -216,7 +223,13 @@ export function execute(
   planner: RowPlanner,
   options?: QueryOptions,
 ): Promise<Request> {
-  return new Promise((resolve) => start(executor, kind, statement, planner, resolve, options));
+  return new Promise((resolve) => {
+    // Where the runtime loses stacks no query is told at once.
+    const listener = executor.keepsStacks
+      ? resolve
+      : (request: Request) => void resolveLate(resolve, request);
+    start(executor, kind, statement, planner, listener, options);
+  });
 }
 
 /**

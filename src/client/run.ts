@@ -9,6 +9,7 @@
 import { EXTENDED, type Listener, type Request } from "../engine/request.ts";
 import type { Statement as Prepared } from "../engine/statement_cache.ts";
 import { type Executor, type QueryOptions, start, throwIfFailed } from "./executor.ts";
+import { beginLate, endLate, isAnyLate } from "./order.ts";
 import type { Statement } from "./sql.ts";
 import { keepShape } from "../wire/keep_shape.ts";
 import { isWell, mend } from "./type_loader.ts";
@@ -55,9 +56,8 @@ export class Run {
    * @throws what its parameters are refused with: nothing has been sent then
    */
   start<R>(pick: Reading<R>): Promise<R> {
-    // Without another trace of the caller, its own await has to be found.
-    const isTraceless = this.#executor.keepsStacks && this.#site === undefined;
-    const first = isTraceless ? this.#startInContext(pick) : this.#startDirectly(pick);
+    // Where the runtime loses stacks, the caller's own await has to be found; all then take as many steps as that needs.
+    const first = this.#executor.keepsStacks ? this.#startInContext(pick) : this.#startDirectly(pick);
     this.#first = first;
     return first;
   }
@@ -83,7 +83,7 @@ export class Run {
     if (this.#request !== undefined) return;
     this.#request = request;
     const resolve = this.#resolve as (result: unknown) => void;
-    if (request.failure === null && finishing === 0 && isWell(this.#executor, request)) {
+    if (request.failure === null && !isAnyLate() && isWell(this.#executor, request)) {
       try {
         return resolve(this.#pick!(request));
       } catch {
@@ -112,11 +112,11 @@ export class Run {
   }
 
   async #finishLater<R>(request: Request, pick: Reading<R>): Promise<R> {
-    finishing++;
+    beginLate();
     // By then whoever awaits the first promise awaits this one.
     await undefined;
     await undefined;
-    queueMicrotask(endOne);
+    endLate();
     return isWell(this.#executor, request) ? this.#resultOf(pick) : await this.#mend(request, pick);
   }
 
@@ -133,13 +133,6 @@ export class Run {
     throwIfFailed(this.#request!, this.#site);
     return pick(this.#request!);
   }
-}
-
-/** How many take the long way just now. */
-let finishing = 0;
-
-function endOne(): void {
-  finishing--;
 }
 
 // One function for all promises: a closure for each, and the variables it keeps, would be a tenth of a query's memory.

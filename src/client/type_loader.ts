@@ -78,8 +78,8 @@ export function noteTag({ types }: Executor, { tag }: { readonly tag: string }):
 /** Whether {@linkcode mend} may have something to do. */
 export function needsMending(executor: Executor, request: Request): boolean {
   if (request.failure === null) return executor.types.concerns(request);
-  // The server's error may only be the end of what was not to be executed.
-  return request.serverError === null || request.failure() instanceof UnknownTypeError;
+  // What has to be mended takes more steps: nothing else may, or what settles behind it would overtake it.
+  return !request.aborted && request.failure() instanceof UnknownTypeError;
 }
 
 /**

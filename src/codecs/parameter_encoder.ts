@@ -47,7 +47,12 @@ export function encodeParameters(
     const codec = codecs[i];
     if (value === null) nulls++;
     else if (typeof value === "object") {
-      if (codec === undefined) checkKnown(value, types, i);
+      if (codec === undefined) {
+        if (types?.[i] === 0 && declaredType(value, registry, i) !== 0) {
+          return encodeParameters(values, declareRest(values, types, registry), registry, writer);
+        }
+        checkKnown(value, types, i);
+      }
       if (mayBeBinary(value, codec)) binary++;
     } else if (codec !== undefined && codec.encodeBinary !== undefined) binary++;
   }
@@ -157,6 +162,11 @@ function declaredCodecs(values: readonly unknown[], registry: Registry): readonl
     const declared = typeof value === "object" ? declaredType(value, registry, i) : 0;
     return declared === 0 ? undefined : registry.codecFor(declared);
   });
+}
+
+/** The types, with those of the values themselves where a server has not said any. */
+function declareRest(values: readonly unknown[], types: readonly Oid[], registry: Registry): readonly Oid[] {
+  return types.map((type, i) => type === 0 ? declaredType(values[i], registry, i) : type);
 }
 
 /** A value whose text depends on the type cannot be sent to one that is not known. */

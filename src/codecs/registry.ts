@@ -156,11 +156,11 @@ export class Registry {
     return codec ?? undefined;
   }
 
-  /** The codecs of types, in their order, as {@linkcode codecFor} gives them. */
+  /** The codecs of types, in their order, as {@linkcode codecFor} gives them; none for 0, a type that nobody has said. */
   codecsFor(oids: readonly Oid[]): readonly (Codec | undefined)[] {
     // A statement's array of types is always the same one.
     if (oids !== this.#lastOids) {
-      this.#lastCodecs = oids.map((oid) => this.codecFor(oid));
+      this.#lastCodecs = oids.map((oid) => oid === 0 ? undefined : this.codecFor(oid));
       this.#lastOids = oids;
     }
     return this.#lastCodecs;

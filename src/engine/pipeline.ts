@@ -73,7 +73,9 @@ export class Pipeline {
   pushBeforeLast(request: Request): void {
     const at = this.#tail++ - 1;
     if (this.#untaken > at) this.#untaken++;
-    this.#ring.splice(at, 0, request);
+    // Not inserted: those that leave with their segment would let the ring grow for good.
+    this.#ring[at + 1] = this.#ring[at]!;
+    this.#ring[at] = request;
   }
 
   /** The request answered last leaves the queue before its segment. */

@@ -77,10 +77,11 @@ export class ConnectionPool implements RequestOwner {
   }
 
   #submit(request: Request): void {
-    const now = this.#now();
     const need = request.alone ? OWN : SHARED;
-    const entry = this.#state.take(need, now);
+    const entry = this.#state.take(need, this.#now());
     if (entry !== undefined) return this.#run(entry, request, need);
+    // The turn may have begun long ago: who waits counts from when they came.
+    const now = performance.now();
     if (!this.#state.admits(this.#behaviour.maxWaiters, now)) return fail(request, () => this.#tooMany());
     for (let each: Request | null = request; each !== null; each = each.next) each.parameters.snapshot();
     const waiter: QueuedRequest = {

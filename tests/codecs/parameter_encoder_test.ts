@@ -352,3 +352,13 @@ test("snapshot() copies what could be written over", () => {
   simple.fill("b");
   assert.deepStrictEqual(kept, ["a", 1, null]);
 });
+
+test("where a server leaves a type open, what the value says of its type counts", () => {
+  const values = [new Typed(1, "int4"), 2, new ArrayValue([3], "int4"), new Typed([4], "int4[]"), "five"];
+  const types = [INT4, INT4, INT4S, INT4S, TEXT];
+  const wanted = encode(values, types);
+  for (const open of [[0], [2], [3], [0, 2, 3], [0, 4]]) {
+    assert.equal(encode(values, types.map((type, i) => open.includes(i) ? 0 : type)), wanted, `${open}`);
+  }
+  fails({}, 0, /received an object: say what it is/);
+});

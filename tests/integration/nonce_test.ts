@@ -154,6 +154,56 @@ test("queries that fail settle in their place among those that go well", async (
   assert.deepEqual(order, indices);
 });
 
+test(`queries of every kind settle in the order in which they were issued (seed ${SEED})`, async () => {
+  await using connection = await limit(connect(testUrl()));
+  const statement = await limit(connection.prepare("select 1 / $1::int4"));
+  const { sql } = connection;
+  const kinds: Readonly<Record<string, () => Promise<unknown>>> = {
+    "a query": () => connection.query("select 1"),
+    "a query that fails": () => connection.query("select 1 / 0"),
+    "a tagged query": () => sql`select 1`.result(),
+    "a tagged query that fails": () => sql`select 1 / 0`.result(),
+    "a row that is missing": () => sql`select 1 where false`.one(),
+    "a prepared statement": () => statement.query([1]),
+    "a prepared statement that fails": () => statement.query([0]),
+    "a script": () => connection.exec("select 1"),
+    "a script that fails": () => connection.exec("select 1 / 0"),
+    "a batch": () => connection.batch([sql`select 1`, sql`select 2`]),
+    "a description": () => sql`select 1`.describe(),
+  };
+  const random = seededRandom(SEED);
+  const names = Object.keys(kinds);
+  for (let round = 0; round < 60; round++) {
+    // Two kinds in turns, then all of them.
+    const [a, b] = [names[round % names.length]!, names[Math.floor(random() * names.length)]!];
+    const chosen = round < 40 ? [a, b] : names;
+    const issued = Array.from({ length: 20 }, () => chosen[Math.floor(random() * chosen.length)]!);
+    const settled: string[] = [];
+    const note = (name: string, i: number) => () => void settled.push(`${i} ${name}`);
+    await limit(Promise.all(issued.map((name, i) => kinds[name]!().then(note(name, i), note(name, i)))));
+    assert.deepEqual(settled, issued.map((name, i) => `${i} ${name}`));
+  }
+});
+
+test("queries of every kind that end with their connection settle in the order in which they were issued", async () => {
+  await using connection = await limit(connect(testUrl()));
+  const { sql } = connection;
+  const order: number[] = [];
+  const issued = [
+    connection.query("select pg_sleep(20)"),
+    sql`select 1`.one(),
+    connection.exec("select 1"),
+    connection.batch([sql`select 1`]),
+    connection.query("select 1"),
+    sql`select 1`.describe(),
+    sql`select 1`.result(),
+  ];
+  const noted = issued.map((each, i) => each.then(() => assert.fail(), () => void order.push(i)));
+  await limit(connection.close({ timeout: 0 }));
+  await limit(Promise.all(noted));
+  assert.deepEqual(order, issued.map((_, i) => i));
+});
+
 for (const [name, value] of Object.entries({ "a plain": 1, "an ambiguous": [1] })) {
   test(`a query issued while another with ${name} parameter is in its first use does not overtake it`, async () => {
     await using connection = await limit(connect(testUrl()));

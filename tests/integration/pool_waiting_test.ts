@@ -45,6 +45,20 @@ test("acquireTimeout counts from when each one came", async () => {
   }, { max: 1, acquireTimeout: 150 });
 });
 
+test("acquireTimeout counts from when each one came, also where the caller has worked on in between", async () => {
+  await withPool(async (pool) => {
+    const own = await pool.acquire();
+    const first = rejectionOf(pool.query("select 1"));
+    const end = performance.now() + 500;
+    while (performance.now() < end);
+    const second = pool.query("select 2 as n");
+    // At the end of what the first one may wait.
+    await limit(first);
+    await own.close();
+    assert.deepEqual((await limit(second)).rows, [{ n: 2 }]);
+  }, { max: 1, acquireTimeout: 400 });
+});
+
 test("a server that cannot be reached: the timeout says what connecting failed with", async () => {
   const pool = createPool("postgres://x@127.0.0.1:1/x", { acquireTimeout: 300 });
   const error = await rejectionOf(pool.query("select 1"));

@@ -7,6 +7,7 @@ import {
   connect,
   type Connection,
   createPool,
+  PostgresError,
   type Query,
   sql,
   ValueError,
@@ -71,6 +72,17 @@ test("what is refused is refused on every path, and stores nothing", () =>
     }
     assert.equal(await conn.sql`select count(*) from kept`.scalar(), 0n);
   }, { within: 60_000 }));
+
+test("what one query of a settled batch is refused for is told in its place, with what became of the others", () =>
+  withConnection(async (conn) => {
+    // More than the protocol has room for: refused before anything is sent.
+    const many = sql`select ${sql.list(Array(65_536).fill(1))}`;
+    const settled = await limit(conn.batch([sql`select 1 / 0`, many, sql`select 2 as n`], { sync: "each" }));
+    assert.deepEqual(settled.map(({ status }) => status), ["rejected", "rejected", "fulfilled"]);
+    const [failed, refused] = settled.map((each) => each.status === "rejected" ? each.reason : undefined);
+    assert.ok(failed instanceof PostgresError);
+    assert.ok(refused instanceof ValueError);
+  }));
 
 test("a query of a batch with options of its own is refused, whatever the batch's kind: none has run", () =>
   withSchema((schema) =>
