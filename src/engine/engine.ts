@@ -162,7 +162,9 @@ export class Engine {
   submit(segment: Request): void {
     if (this.#ended !== null) return this.#refuse(segment, this.#ended);
     if (this.#pipeline.waiting === 0 && !this.#retriesFirst && this.#mayWrite(segment)) {
-      return this.#write(segment);
+      this.#write(segment);
+      if (this.#pipeline.waiting > 0) this.#pump();
+      return;
     }
     takeSnapshots(segment);
     this.#pipeline.enqueue(segment);
@@ -188,7 +190,7 @@ export class Engine {
   /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
   joins(request: Request): boolean {
     if (!this.#writer.sharing || this.#pipeline.waiting > 0 || !this.#hasRoom) return false;
-    if (this.#retriesFirst) return false;
+    if (this.#retriesFirst || this.#blocks > 0) return false;
     if (request.names !== null && this.#writer.names.unresolved(request) !== null) return false;
     return !this.#writer.mustHold(request);
   }
@@ -370,6 +372,8 @@ export class Engine {
     if (segment.alone || segment.last || segment.kind === STREAM) this.#gate = segment;
     let request: Request | null = segment;
     let before = mark;
+    // A codec may submit a request itself, in the midst of a message.
+    this.#blocks++;
     try {
       for (; request !== null; request = request.next) {
         before = this.#writer.mark();
@@ -386,6 +390,8 @@ export class Engine {
       this.#pipeline.truncate(inFlight);
       this.#gate = null;
       this.#unwrite(segment, request!, error);
+    } finally {
+      this.#blocks--;
     }
   }
 
@@ -437,6 +443,7 @@ export class Engine {
     const inFlight = this.#pipeline.inFlight;
     let culprit = request;
     let before = mark;
+    this.#blocks++;
     try {
       if (request.aborted) throw request.failure!();
       this.#writer.writeExecution(request, request.statement!);
@@ -453,6 +460,8 @@ export class Engine {
         this.#pipeline.truncate(inFlight);
         this.#abortSegment(request, culprit, error);
       }
+    } finally {
+      this.#blocks--;
     }
     const size = this.#writer.mark() - mark;
     request.size += size;

@@ -252,4 +252,42 @@ test("an encoder that throws fails its own query only, nothing is sent, and the 
   }, { types });
 });
 
+for (const failing of [false, true]) {
+  const name = failing ? "throws after" : "goes on after";
+  test(`an encoder that ${name} running a query of the same session leaves both in order`, async () => {
+    const inner: PromiseLike<unknown>[] = [];
+    const order: string[] = [];
+    let conn: Connection | undefined;
+    const runs = () => {
+      const query = conn!.query("select 'inner' as who").then(({ rows }) =>
+        order.push(String(rows[0]!["who"]))
+      );
+      inner.push(query);
+      if (failing) throw new Error("not today");
+    };
+    const types = {
+      int4: {
+        encodeText(): string {
+          runs();
+          return "5";
+        },
+      },
+    };
+    conn = await limit(connect(testUrl(), { types }));
+    await using _ = conn;
+    const run = async (i: number) => {
+      // As an object it is given to the encoder, at the first use when it has been described and later at once.
+      const values = [sql.typed(new Map([[i, i]]), "int4")];
+      const outer = conn!.query(`select $1::text is not null as ok, ${i % 2} as n`, values);
+      await outer.then(() => order.push("outer"), () => order.push("refused"));
+      await Promise.all(inner.splice(0));
+    };
+    for (let i = 0; i < 6; i++) await limit(run(i));
+    await limit(conn.transaction((tx) => tx.query("select 1")));
+    const one = failing ? ["refused", "inner"] : ["outer", "inner"];
+    assert.deepEqual(order.length, 12, order.join());
+    for (let i = 0; i < 12; i += 2) assert.deepEqual(order.slice(i, i + 2), one, order.join());
+  });
+}
+
 leavesNoSession();
