@@ -257,9 +257,8 @@ for (const failing of [false, true]) {
   test(`an encoder that ${name} running a query of the same session leaves both in order`, async () => {
     const inner: PromiseLike<unknown>[] = [];
     const order: string[] = [];
-    let conn: Connection | undefined;
     const runs = () => {
-      const query = conn!.query("select 'inner' as who").then(({ rows }) =>
+      const query = conn.query("select 'inner' as who").then(({ rows }) =>
         order.push(String(rows[0]!["who"]))
       );
       inner.push(query);
@@ -273,12 +272,11 @@ for (const failing of [false, true]) {
         },
       },
     };
-    conn = await limit(connect(testUrl(), { types }));
-    await using _ = conn;
+    await using conn: Connection = await limit(connect(testUrl(), { types }));
     const run = async (i: number) => {
       // As an object it is given to the encoder, at the first use when it has been described and later at once.
       const values = [sql.typed(new Map([[i, i]]), "int4")];
-      const outer = conn!.query(`select $1::text is not null as ok, ${i % 2} as n`, values);
+      const outer = conn.query(`select $1::text is not null as ok, ${i % 2} as n`, values);
       await outer.then(() => order.push("outer"), () => order.push("refused"));
       await Promise.all(inner.splice(0));
     };
