@@ -1,5 +1,5 @@
 import { answerOf } from "../harness/answers.ts";
-import type { Execute, Rows, Values } from "../harness/driver.ts";
+import { type Execute, type Rows, takeRows, type Values } from "../harness/driver.ts";
 import type { Scenario } from "../harness/scenario.ts";
 
 const TEXT = "select i as n, 'row ' || i as t from generate_series(1, $1::int4) i";
@@ -27,7 +27,8 @@ const scenario: Scenario<State> = {
   check(result, { values }) {
     const rows = result as Rows;
     if ("counted" in rows) return answerOf([{ counted: rows.counted / (values[0] as number) }]);
-    return rows.length === values[0] ? answerOf([rows.slice(-1)]) : answerOf([rows]);
+    const all = takeRows(rows);
+    return all.length === values[0] ? answerOf([all.slice(-1)]) : answerOf([all]);
   },
 };
 export default scenario;
