@@ -19,7 +19,8 @@ function createRequest(segmentEnd: boolean): Request {
   return request;
 }
 
-test(`whatever is done to the queue, it holds what a plain list would hold (seed ${SEED})`, () => {
+test("whatever is done to the queue, it holds what a plain list would hold", () => {
+  console.log(`seed ${SEED} (PIPEGRES_SEED)`);
   const random = seededRandom(SEED);
   const pipeline = new Pipeline();
   let list: Request[] = [];

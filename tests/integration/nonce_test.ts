@@ -154,7 +154,8 @@ test("queries that fail settle in their place among those that go well", async (
   assert.deepEqual(order, indices);
 });
 
-test(`queries of every kind settle in the order in which they were issued (seed ${SEED})`, async () => {
+test("queries of every kind settle in the order in which they were issued", async () => {
+  console.log(`seed ${SEED} (PIPEGRES_SEED)`);
   await using connection = await limit(connect(testUrl()));
   const statement = await limit(connection.prepare("select 1 / $1::int4"));
   const { sql } = connection;
