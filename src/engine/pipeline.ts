@@ -17,7 +17,7 @@ const NOTHING = undefined as unknown as Request;
 
 /** Requests in flight, in write order, and those that wait to be written. */
 export class Pipeline {
-  /** In flight from `#head` up to `#tail`. It keeps its length: to shorten it costs more than a query's other bookkeeping. */
+  /** In flight from `#head` up to `#tail`; what is before and behind is empty. */
   #ring: Request[] = [];
   #head: number = 0;
   #tail: number = 0;
