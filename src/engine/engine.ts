@@ -16,7 +16,7 @@ import {
   type ResponseFields,
 } from "../errors.ts";
 import * as backend from "../wire/backend.ts";
-import type { Framer } from "../wire/framer.ts";
+import { type Framer, HEADER } from "../wire/framer.ts";
 import * as types from "../wire/message_types.ts";
 import type { Writer } from "../wire/writer.ts";
 import {
@@ -32,6 +32,7 @@ import * as phase from "./phase.ts";
 import { Pipeline } from "./pipeline.ts";
 import {
   DESCRIBE,
+  EXTENDED,
   type Failure,
   type Request,
   type RowDecoder,
@@ -43,6 +44,7 @@ import {
 import { RequestWriter } from "./request_writer.ts";
 import { link, mayRepeat, Retries } from "./retries.ts";
 import type { Session } from "./session.ts";
+import { endOfOnlyRow, ONE_ROW_TAG, REPLY_END } from "./short_reply.ts";
 import { isDefinition } from "./session_names.ts";
 import { StatementCache } from "./statement_cache.ts";
 
@@ -258,7 +260,9 @@ export class Engine {
       while (more) {
         if (framer.type === 0x44 /* 'D' DataRow */) more = this.#onDataRows();
         else {
-          this.#onMessage(framer.type, framer.bytes, framer.start, framer.end);
+          if (framer.type !== types.BIND_COMPLETE || !this.#settlesAtOnce()) {
+            this.#onMessage(framer.type, framer.bytes, framer.start, framer.end);
+          }
           more = framer.next();
         }
       }
@@ -544,6 +548,41 @@ export class Engine {
   }
 
   // Reading.
+
+  /** A BindComplete has come: works off the reply when one row is all that comes, and has. Else nothing has happened. */
+  #settlesAtOnce(): boolean {
+    const request = this.#pipeline.single;
+    if (request === undefined || request.phase !== phase.BIND || request.kind !== EXTENDED) return false;
+    const { plan } = request;
+    if (plan === null || request.failure !== null || request.trace !== null) return false;
+    if (this.#altered || this.#culprit !== null || this.#retries.count > 0) return false;
+    const { decoder } = plan;
+    if (decoder === null || decoder.deferred !== undefined || this.#writer.describesFirst) return false;
+    const framer = this.#framer;
+    const end = endOfOnlyRow(framer, this.session.transactionStatus);
+    if (end === 0) return false;
+    request.fields = plan.fields;
+    request.phase = phase.ROWS;
+    this.#decodeOnly(request, decoder, framer.end + HEADER, end);
+    framer.skipTo(end + REPLY_END);
+    if (this.#ended !== null) return true;
+    request.tag = ONE_ROW_TAG;
+    request.phase = phase.DONE;
+    if (this.session.transactionStatus === types.IDLE) this.#writer.names.onIdle();
+    this.#settle(this.#pipeline.takeSingle()!);
+    return true;
+  }
+
+  #decodeOnly(request: Request, decoder: RowDecoder, start: number, end: number): void {
+    try {
+      const row = decoder(this.#framer.bytes, start, end);
+      // A codec may lead to an abort, or to the end.
+      if (request.failure === null) request.rows = [row];
+    } catch (error) {
+      if (error instanceof ProtocolError) throw error;
+      request.fail(() => asError(error));
+    }
+  }
 
   /** Takes the DataRows at hand; true when the framer then shows another message. */
   #onDataRows(): boolean {

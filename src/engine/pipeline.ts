@@ -48,6 +48,14 @@ export class Pipeline {
     return answered !== undefined && answered.segmentEnd ? answered : this.#ring[this.#cursor];
   }
 
+  /** The request that the server is busy with, when it is a segment by itself. */
+  get single(): Request | undefined {
+    const at = this.#head;
+    if (this.#cursor !== at) return undefined;
+    const request = this.#ring[at];
+    return request !== undefined && request.segmentEnd ? request : undefined;
+  }
+
   /** The request answered last, while its segment has not settled. */
   get answered(): Request | undefined {
     return this.#cursor > this.#head ? this.#ring[this.#cursor - 1] : undefined;

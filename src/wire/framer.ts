@@ -9,7 +9,8 @@
 import { ProtocolError } from "../errors.ts";
 import { unfilledBytes } from "./own_buffer.ts";
 
-const HEADER = 5;
+/** Bytes of a message's type and length. */
+export const HEADER = 5;
 /** A buffer up to this size is kept for the next message that a chunk cuts. */
 const KEPT_CAPACITY = 1 << 22;
 /** An announced length up to this is believed. */
@@ -85,6 +86,20 @@ export class Framer {
     this.start = at + HEADER;
     this.#at = this.end = at + 1 + length;
     return true;
+  }
+
+  /** Where the message ends that begins at `at` of `bytes`; 0 when the chunk does not hold it whole. */
+  endAt(at: number): number {
+    const chunk = this.#chunk;
+    if (this.bytes !== chunk || at + HEADER > chunk.length) return 0;
+    const length = (chunk[at + 1]! << 24) | (chunk[at + 2]! << 16) | (chunk[at + 3]! << 8) | chunk[at + 4]!;
+    if (length < 4 || length > this.#maxMessageBytes || at + length >= chunk.length) return 0;
+    return at + 1 + length;
+  }
+
+  /** Steps over the messages up to `at`, an end that {@linkcode endAt} gave. */
+  skipTo(at: number): void {
+    this.#at = at;
   }
 
   #keepTail(available: number): false {
