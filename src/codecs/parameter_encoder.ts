@@ -38,57 +38,88 @@ export function encodeParameters(
     throw new ValueError(`Cannot encode ${count} parameters: the statement wants ${types.length}`);
   }
   const codecs = types === null ? declaredCodecs(values, registry) : registry.codecsFor(types);
-  let binary = 0;
-  let nulls = 0;
-  for (let i = 0; i < count; i++) {
-    const value = values[i];
-    // Strings are text for every type.
-    if (typeof value === "string") continue;
-    const codec = codecs[i];
-    if (value === null) nulls++;
-    else if (typeof value === "object") {
-      if (codec === undefined) {
-        if (types?.[i] === 0 && declaredType(value, registry, i) !== 0) {
-          return encodeParameters(values, declareRest(values, types, registry), registry, writer);
-        }
-        checkKnown(value, types, i);
-      }
-      if (mayBeBinary(value, codec)) binary++;
-    } else if (codec !== undefined && codec.encodeBinary !== undefined) binary++;
+  const wanted = formatsOf(values, codecs);
+  if (wanted >= UNKNOWN_TYPE && types !== null) {
+    const known = knownTypes(values, types, codecs, registry);
+    if (known !== types) return encodeParameters(values, known, registry, writer);
   }
-  if (binary === 0) {
+  if ((wanted & MIXED) === ALL_TEXT) {
     writer.int16(0);
     writer.int16(count);
     for (let i = 0; i < count; i++) encodeOne(values[i], codecs[i], 0, i, writer);
     return;
   }
-  const start = writer.mark();
-  // NULL goes with either format.
-  if (binary + nulls === count && encodeAllBinary(values, codecs, writer)) return;
-  writer.rewind(start);
+  if ((wanted & MIXED) === ALL_BINARY && encodeAllBinary(values, codecs, writer)) return;
   writer.int16(count);
   const formats = writer.mark();
   writer.skip(count * 2);
   writer.int16(count);
   for (let i = 0; i < count; i++) {
-    const wanted = values[i] !== null && mayBeBinary(values[i], codecs[i]) ? 1 : 0;
-    if (encodeOne(values[i], codecs[i], wanted, i, writer) === 1) writer.patchInt16(formats + i * 2, 1);
+    const value = values[i];
+    const format = value !== null && mayBeBinary(value, codecs[i]) ? 1 : 0;
+    if (encodeOne(value, codecs[i], format, i, writer) === 1) writer.patchInt16(formats + i * 2, 1);
   }
 }
 
-/** One format code for all; false when a value turned out to have no binary form, with something written. */
+const ALL_TEXT = 0;
+const ALL_BINARY = 1;
+const MIXED = 3;
+/** Added where some value is an object for a type without a codec. */
+const UNKNOWN_TYPE = 4;
+
+/** The formats to try. NULL goes with either. */
+function formatsOf(values: readonly unknown[], codecs: readonly (Codec | undefined)[]): number {
+  let binary = false;
+  let text = false;
+  let unknown = false;
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (typeof value === "string") text = true;
+    else if (value !== null) {
+      const codec = codecs[i];
+      if (mayBeBinary(value, codec)) binary = true;
+      else {
+        text = true;
+        if (codec === undefined && typeof value === "object") unknown = true;
+      }
+    }
+  }
+  const formats = !binary ? ALL_TEXT : text ? MIXED : ALL_BINARY;
+  return unknown ? formats + UNKNOWN_TYPE : formats;
+}
+
+/** One format code for all; false, with nothing written, when a value turned out to have no binary form. */
 function encodeAllBinary(
   values: readonly unknown[],
   codecs: readonly (Codec | undefined)[],
   writer: Writer,
 ): boolean {
+  const start = writer.mark();
   writer.int16(1);
   writer.int16(1);
   writer.int16(values.length);
   for (let i = 0; i < values.length; i++) {
-    if (encodeOne(values[i], codecs[i], 1, i, writer) === 0) return false;
+    if (encodeOne(values[i], codecs[i], 1, i, writer) === 1) continue;
+    writer.rewind(start);
+    return false;
   }
   return true;
+}
+
+/** The types, with those that the values carry where the server has not said any. */
+function knownTypes(
+  values: readonly unknown[],
+  types: readonly Oid[],
+  codecs: readonly (Codec | undefined)[],
+  registry: Registry,
+): readonly Oid[] {
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i];
+    if (typeof value !== "object" || value === null || codecs[i] !== undefined) continue;
+    if (types[i] === 0 && declaredType(value, registry, i) !== 0) return declareRest(values, types, registry);
+    checkKnown(value, types, i);
+  }
+  return types;
 }
 
 const NONE_DECLARED: readonly Oid[] = [];
@@ -170,8 +201,8 @@ function declareRest(values: readonly unknown[], types: readonly Oid[], registry
 }
 
 /** A value whose text depends on the type cannot be sent to one that is not known. */
-function checkKnown(value: unknown, types: readonly Oid[] | null, i: number): void {
-  const type = types?.[i] ?? 0;
+function checkKnown(value: unknown, types: readonly Oid[], i: number): void {
+  const type = types[i]!;
   const plain = value instanceof Typed ? value.value : value;
   if (type === 0 || !isAmbiguous(plain)) return;
   throw new UnknownTypeError(
