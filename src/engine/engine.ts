@@ -621,12 +621,12 @@ export class Engine {
   /** False when there is no more message, true when there is another one, `undefined` when the rows are not wanted. */
   #decodeRows(request: Request, decoder: RowDecoder): boolean | undefined {
     const framer = this.#framer;
-    let rows = request.rows;
+    let rows = request.someRows;
     // A codec may lead to an abort.
     while (request.decoder !== null) {
       const row = decoder(framer.bytes, framer.start, framer.end);
       // The first of many, or the only one: push() would make room for 17.
-      if (rows.length === 0) rows = request.rows = [row];
+      if (rows === null || rows.length === 0) rows = request.rows = [row];
       else rows.push(row);
       if (!framer.next()) return false;
       if (framer.type !== 0x44 /* 'D' DataRow */) return true;

@@ -159,7 +159,41 @@ export function tell(listener: Listener, request: Request): void {
   else listener.onSettled(request);
 }
 
-/** What to do, and what came of it. */
+/** What a request may be or have become, a bit each. */
+const ALONE = 1 << 0;
+const LAST = 1 << 1;
+const NOT_CACHEABLE = 1 << 2;
+const IN_BATCH = 1 << 3;
+const NAMED = 1 << 4;
+const DESCRIBES = 1 << 5;
+const PARSES = 1 << 6;
+const SUSPENDED = 1 << 7;
+const SEGMENT_END = 1 << 8;
+const LOST_STATEMENT = 1 << 9;
+const RETRIED = 1 << 10;
+const SETTLED = 1 << 11;
+const ABORTED = 1 << 12;
+
+/** What few requests have. */
+class Rare {
+  maxRows: number = 0;
+  portal: string = "";
+  onSuspended: ((request: Request) => void) | null = null;
+  names: readonly string[] | null = null;
+  learner: Learner | null = null;
+  asksFor: Request | null = null;
+  copy: CopySink | null = null;
+  closing: string[] | null = null;
+  results: StatementResult[] | null = null;
+  notices: Notice[] | null = null;
+  serverError: ResponseFields | null = null;
+}
+
+/**
+ * What to do, and what came of it.
+ *
+ * Many thousands may be under way at once: what few of them have is kept apart, and what is yes or no in bits.
+ */
 export class Request {
   readonly kind: number;
   readonly text: string;
@@ -167,36 +201,12 @@ export class Request {
   /** Replaced when types have been learnt before its rows come. */
   planner: RowPlanner;
   readonly #listener: Listener;
+  #flags: number = 0;
+  #rare: Rare | null = null;
 
   /** `SYNC_EACH`, `SYNC_LATER` or `SYNC_SHARED`. */
   sync: number = SYNC_EACH;
-  /** Whether nothing may be in flight before it or behind it. */
-  alone: boolean = false;
-  /** Whether nothing may be written behind it until it has settled. */
-  last: boolean = false;
-  /** Rows of one Execute; 0 for all. */
-  maxRows: number = 0;
-  /** The portal to make, or to go on with; empty for the unnamed one. */
-  portal: string = "";
-  /** Called when a STREAM has a batch of rows and waits for `fetch` or `finish`. */
-  onSuspended: ((request: Request) => void) | null = null;
-  /** Whether its statement may be kept under a name. */
-  cacheable: boolean = true;
-  /** Whether it is one of a batch: with the others it is committed or rolled back. */
-  inBatch: boolean = false;
-  /** Whether its statement gets a name of its own, outside the cache. */
-  named: boolean = false;
-  /** Whether its statement must be described before it is executed. */
-  describes: boolean = false;
-  /** Type names whose meaning the session has to tell first; of the first request of a segment, those of all. */
-  names: readonly string[] | null = null;
-  /** Asks for types that it needs, where it may need any. */
-  learner: Learner | null = null;
-  /** The request for which this one asks for types: it stands in front of it, in its segment. */
-  asksFor: Request | null = null;
   trace: RequestTrace | null = null;
-  /** For a SIMPLE request that is a COPY; used once. */
-  copy: CopySink | null = null;
   /** Who put it where it is, if anybody has to know what becomes of it. */
   owner: RequestOwner | null = null;
   /** Where its owner has put it. */
@@ -209,37 +219,16 @@ export class Request {
   phase: number = phase.QUEUED;
   statement: Statement | null = null;
   plan: StatementPlan | null = null;
-  /** Whether this request sent the Parse of its statement. */
-  parses: boolean = false;
-  /** Whether the portal has more rows to give. */
-  suspended: boolean = false;
-  /** CloseCompletes to expect first, with the names. */
-  closing: string[] | null = null;
-  /** Whether a Sync, or the Query itself, ends its segment here. */
-  segmentEnd: boolean = false;
-  /** Whether the server lost or outdated its statement before Bind. */
-  lostStatement: boolean = false;
-  /** Whether it has been prepared again after the server lost or outdated its statement. */
-  retried: boolean = false;
   /** Bytes written for it. */
   size: number = 0;
 
   /** Result so far: of the statement being answered. */
   fields: readonly Field[] | null = null;
   decoder: RowDecoder | null = null;
-  rows: unknown[] = [];
+  #rows: unknown[] | null = null;
   tag: string = "";
-  /** Results of the statements of a simple query. */
-  results: StatementResult[] | null = null;
-  notices: Notice[] | null = null;
-  /** Whether nothing will change any more. */
-  settled: boolean = false;
-  /** Whether whoever waited has given up: it fails with their reason, whatever the server says. */
-  aborted: boolean = false;
   /** Set when it failed; the first failure stays. */
   failure: Failure | null = null;
-  /** The server's error, where that was the failure. */
-  serverError: ResponseFields | null = null;
 
   constructor(
     kind: number,
@@ -253,6 +242,214 @@ export class Request {
     this.parameters = parameters;
     this.planner = planner;
     this.#listener = listener;
+  }
+
+  /** Rows so far; `null` when there has been none. */
+  get someRows(): unknown[] | null {
+    return this.#rows;
+  }
+
+  /** The same, an empty list when there has been none. */
+  get rows(): unknown[] {
+    return this.#rows ??= [];
+  }
+  set rows(rows: unknown[]) {
+    this.#rows = rows;
+  }
+
+  /** Whether nothing may be in flight before it or behind it. */
+  get alone(): boolean {
+    return (this.#flags & ALONE) !== 0;
+  }
+  set alone(value: boolean) {
+    this.#flags = value ? this.#flags | ALONE : this.#flags & ~ALONE;
+  }
+
+  /** Whether nothing may be written behind it until it has settled. */
+  get last(): boolean {
+    return (this.#flags & LAST) !== 0;
+  }
+  set last(value: boolean) {
+    this.#flags = value ? this.#flags | LAST : this.#flags & ~LAST;
+  }
+
+  /** Whether its statement may be kept under a name. */
+  get cacheable(): boolean {
+    return (this.#flags & NOT_CACHEABLE) === 0;
+  }
+  set cacheable(value: boolean) {
+    this.#flags = value ? this.#flags & ~NOT_CACHEABLE : this.#flags | NOT_CACHEABLE;
+  }
+
+  /** Whether it is one of a batch: with the others it is committed or rolled back. */
+  get inBatch(): boolean {
+    return (this.#flags & IN_BATCH) !== 0;
+  }
+  set inBatch(value: boolean) {
+    this.#flags = value ? this.#flags | IN_BATCH : this.#flags & ~IN_BATCH;
+  }
+
+  /** Whether its statement gets a name of its own, outside the cache. */
+  get named(): boolean {
+    return (this.#flags & NAMED) !== 0;
+  }
+  set named(value: boolean) {
+    this.#flags = value ? this.#flags | NAMED : this.#flags & ~NAMED;
+  }
+
+  /** Whether its statement must be described before it is executed. */
+  get describes(): boolean {
+    return (this.#flags & DESCRIBES) !== 0;
+  }
+  set describes(value: boolean) {
+    this.#flags = value ? this.#flags | DESCRIBES : this.#flags & ~DESCRIBES;
+  }
+
+  /** Whether this request sent the Parse of its statement. */
+  get parses(): boolean {
+    return (this.#flags & PARSES) !== 0;
+  }
+  set parses(value: boolean) {
+    this.#flags = value ? this.#flags | PARSES : this.#flags & ~PARSES;
+  }
+
+  /** Whether the portal has more rows to give. */
+  get suspended(): boolean {
+    return (this.#flags & SUSPENDED) !== 0;
+  }
+  set suspended(value: boolean) {
+    this.#flags = value ? this.#flags | SUSPENDED : this.#flags & ~SUSPENDED;
+  }
+
+  /** Whether a Sync, or the Query itself, ends its segment here. */
+  get segmentEnd(): boolean {
+    return (this.#flags & SEGMENT_END) !== 0;
+  }
+  set segmentEnd(value: boolean) {
+    this.#flags = value ? this.#flags | SEGMENT_END : this.#flags & ~SEGMENT_END;
+  }
+
+  /** Whether the server lost or outdated its statement before Bind. */
+  get lostStatement(): boolean {
+    return (this.#flags & LOST_STATEMENT) !== 0;
+  }
+  set lostStatement(value: boolean) {
+    this.#flags = value ? this.#flags | LOST_STATEMENT : this.#flags & ~LOST_STATEMENT;
+  }
+
+  /** Whether it has been prepared again after the server lost or outdated its statement. */
+  get retried(): boolean {
+    return (this.#flags & RETRIED) !== 0;
+  }
+  set retried(value: boolean) {
+    this.#flags = value ? this.#flags | RETRIED : this.#flags & ~RETRIED;
+  }
+
+  /** Whether nothing will change any more. */
+  get settled(): boolean {
+    return (this.#flags & SETTLED) !== 0;
+  }
+  set settled(value: boolean) {
+    this.#flags = value ? this.#flags | SETTLED : this.#flags & ~SETTLED;
+  }
+
+  /** Whether whoever waited has given up: it fails with their reason, whatever the server says. */
+  get aborted(): boolean {
+    return (this.#flags & ABORTED) !== 0;
+  }
+  set aborted(value: boolean) {
+    this.#flags = value ? this.#flags | ABORTED : this.#flags & ~ABORTED;
+  }
+
+  /** Rows of one Execute; 0 for all. */
+  get maxRows(): number {
+    return this.#rare === null ? 0 : this.#rare.maxRows;
+  }
+  set maxRows(value: number) {
+    if (this.#rare !== null || value !== 0) this.#change().maxRows = value;
+  }
+
+  /** The portal to make, or to go on with; empty for the unnamed one. */
+  get portal(): string {
+    return this.#rare === null ? "" : this.#rare.portal;
+  }
+  set portal(value: string) {
+    if (this.#rare !== null || value !== "") this.#change().portal = value;
+  }
+
+  /** Called when a STREAM has a batch of rows and waits for `fetch` or `finish`. */
+  get onSuspended(): ((request: Request) => void) | null {
+    return this.#rare === null ? null : this.#rare.onSuspended;
+  }
+  set onSuspended(value: ((request: Request) => void) | null) {
+    if (this.#rare !== null || value !== null) this.#change().onSuspended = value;
+  }
+
+  /** Type names whose meaning the session has to tell first; of the first request of a segment, those of all. */
+  get names(): readonly string[] | null {
+    return this.#rare === null ? null : this.#rare.names;
+  }
+  set names(value: readonly string[] | null) {
+    if (this.#rare !== null || value !== null) this.#change().names = value;
+  }
+
+  /** Asks for types that it needs, where it may need any. */
+  get learner(): Learner | null {
+    return this.#rare === null ? null : this.#rare.learner;
+  }
+  set learner(value: Learner | null) {
+    if (this.#rare !== null || value !== null) this.#change().learner = value;
+  }
+
+  /** The request for which this one asks for types: it stands in front of it, in its segment. */
+  get asksFor(): Request | null {
+    return this.#rare === null ? null : this.#rare.asksFor;
+  }
+  set asksFor(value: Request | null) {
+    if (this.#rare !== null || value !== null) this.#change().asksFor = value;
+  }
+
+  /** For a SIMPLE request that is a COPY; used once. */
+  get copy(): CopySink | null {
+    return this.#rare === null ? null : this.#rare.copy;
+  }
+  set copy(value: CopySink | null) {
+    if (this.#rare !== null || value !== null) this.#change().copy = value;
+  }
+
+  /** CloseCompletes to expect first, with the names. */
+  get closing(): string[] | null {
+    return this.#rare === null ? null : this.#rare.closing;
+  }
+  set closing(value: string[] | null) {
+    if (this.#rare !== null || value !== null) this.#change().closing = value;
+  }
+
+  /** Results of the statements of a simple query. */
+  get results(): StatementResult[] | null {
+    return this.#rare === null ? null : this.#rare.results;
+  }
+  set results(value: StatementResult[] | null) {
+    if (this.#rare !== null || value !== null) this.#change().results = value;
+  }
+
+  get notices(): Notice[] | null {
+    return this.#rare === null ? null : this.#rare.notices;
+  }
+  set notices(value: Notice[] | null) {
+    if (this.#rare !== null || value !== null) this.#change().notices = value;
+  }
+
+  /** The server's error, where that was the failure. */
+  get serverError(): ResponseFields | null {
+    return this.#rare === null ? null : this.#rare.serverError;
+  }
+  set serverError(value: ResponseFields | null) {
+    if (this.#rare !== null || value !== null) this.#change().serverError = value;
+  }
+
+  #change(): Rare {
+    return this.#rare ??= new Rare();
   }
 
   /** Everything is final: tells whoever waits. */
@@ -269,18 +466,13 @@ export class Request {
     this.statement =
       this.plan =
       this.failure =
-      this.serverError =
       this.fields =
       this.decoder =
-      this.notices =
         null;
-    this.segmentEnd =
-      this.lostStatement =
-      this.parses =
-      this.retried =
-        false;
+    this.serverError = this.notices = null;
+    this.#flags &= ~(SEGMENT_END | LOST_STATEMENT | PARSES | RETRIED);
     this.size = 0;
-    this.rows = [];
+    this.#rows = null;
     this.tag = "";
   }
 
