@@ -132,9 +132,14 @@ export class PoolState<C> {
   take(need: Need, now: number): PoolEntry<C> | undefined {
     if (need === OWN && this.waiting > 0) return undefined;
     let best: PoolEntry<C> | undefined;
+    let least = Infinity;
+    // In a burst most have work, and about as much: that is looked at first.
     for (const entry of this.#entries) {
-      if (entry.idle && !entry.draining) return occupy(entry, need);
-      if (entry.sharable && (best === undefined || entry.load < best.load)) best = entry;
+      const { load } = entry;
+      if (load === 0 && entry.idle && !entry.draining) return occupy(entry, need);
+      if (load >= least || !entry.sharable) continue;
+      best = entry;
+      least = load;
     }
     if (need === OWN || best === undefined) return undefined;
     if (this.#sharers.length > 0 || this.#mayOpen(now)) return undefined;
