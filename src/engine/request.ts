@@ -494,6 +494,7 @@ export const NO_PARAMETERS: Parameters = {
   snapshot(): void {},
 };
 
+keepShape(new Rare());
 keepShape(
   new Request(EXTENDED, "", NO_PARAMETERS, { plan: () => () => undefined, formats: () => [] }, () => {}),
 );
