@@ -110,7 +110,7 @@ test("breaking out of a COPY TO of a gigabyte takes less than a second", async (
   const pool = createPool(testUrl(), { max: 1 });
   try {
     const text = "copy (select repeat('x', 1000), generate_series(1, 1000000)) to stdout";
-    for (const after of [1, 20 * MEGABYTE, 100 * MEGABYTE]) {
+    for (const after of [1, 20 * MEGABYTE, 400 * MEGABYTE]) {
       const memory = new Memory();
       let bytes = 0;
       let began = 0;
@@ -124,7 +124,8 @@ test("breaking out of a COPY TO of a gigabyte takes less than a second", async (
       const took = performance.now() - began;
       console.log(`# broke out of COPY TO after ${after} bytes: ${took.toFixed(0)} ms`);
       assert.ok(took < 1_000, `${took} ms`);
-      memory.assertBelow(60, "COPY TO");
+      // V8 lets 64 MB of buffers go by before it looks for those that are of no use any more.
+      memory.assertBelow(100, "COPY TO");
     }
   } finally {
     await limit(pool.close({ timeout: 0 }));
