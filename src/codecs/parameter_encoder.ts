@@ -38,18 +38,19 @@ export function encodeParameters(
     throw new ValueError(`Cannot encode ${count} parameters: the statement wants ${types.length}`);
   }
   const codecs = types === null ? declaredCodecs(values, registry) : registry.codecsFor(types);
-  const wanted = formatsOf(values, codecs);
-  if (wanted >= UNKNOWN_TYPE && types !== null) {
+  const found = formatsOf(values, codecs);
+  if ((found & UNKNOWN_TYPE) !== 0 && types !== null) {
     const known = knownTypes(values, types, codecs, registry);
     if (known !== types) return encodeParameters(values, known, registry, writer);
   }
-  if ((wanted & MIXED) === ALL_TEXT) {
+  const wanted = found & ~UNKNOWN_TYPE;
+  if (wanted === ALL_TEXT) {
     writer.int16(0);
     writer.int16(count);
     for (let i = 0; i < count; i++) encodeOne(values[i], codecs[i], 0, i, writer);
     return;
   }
-  if ((wanted & MIXED) === ALL_BINARY && encodeAllBinary(values, codecs, writer)) return;
+  if (wanted === ALL_BINARY && encodeAllBinary(values, codecs, writer)) return;
   writer.int16(count);
   const formats = writer.mark();
   writer.skip(count * 2);
@@ -63,11 +64,14 @@ export function encodeParameters(
 
 const ALL_TEXT = 0;
 const ALL_BINARY = 1;
-const MIXED = 3;
-/** Added where some value is an object for a type without a codec. */
+const MIXED = 2;
+/** A bit more where some value is an object for a type without a codec. */
 const UNKNOWN_TYPE = 4;
 
-/** The formats to try. NULL goes with either. */
+/**
+ * The formats to try; NULL goes with either. A function of its own: JavaScriptCore does not keep the encoder's code
+ * optimised with this loop in it.
+ */
 function formatsOf(values: readonly unknown[], codecs: readonly (Codec | undefined)[]): number {
   let binary = false;
   let text = false;
@@ -85,7 +89,7 @@ function formatsOf(values: readonly unknown[], codecs: readonly (Codec | undefin
     }
   }
   const formats = !binary ? ALL_TEXT : text ? MIXED : ALL_BINARY;
-  return unknown ? formats + UNKNOWN_TYPE : formats;
+  return unknown ? formats | UNKNOWN_TYPE : formats;
 }
 
 /** One format code for all; false, with nothing written, when a value turned out to have no binary form. */
