@@ -262,7 +262,7 @@ export class Request {
     return (this.#flags & ALONE) !== 0;
   }
   set alone(value: boolean) {
-    this.#flags = value ? this.#flags | ALONE : this.#flags & ~ALONE;
+    this.#set(ALONE, value);
   }
 
   /** Whether nothing may be written behind it until it has settled. */
@@ -270,7 +270,7 @@ export class Request {
     return (this.#flags & LAST) !== 0;
   }
   set last(value: boolean) {
-    this.#flags = value ? this.#flags | LAST : this.#flags & ~LAST;
+    this.#set(LAST, value);
   }
 
   /** Whether its statement may be kept under a name. */
@@ -278,7 +278,7 @@ export class Request {
     return (this.#flags & NOT_CACHEABLE) === 0;
   }
   set cacheable(value: boolean) {
-    this.#flags = value ? this.#flags & ~NOT_CACHEABLE : this.#flags | NOT_CACHEABLE;
+    this.#set(NOT_CACHEABLE, !value);
   }
 
   /** Whether it is one of a batch: with the others it is committed or rolled back. */
@@ -286,7 +286,7 @@ export class Request {
     return (this.#flags & IN_BATCH) !== 0;
   }
   set inBatch(value: boolean) {
-    this.#flags = value ? this.#flags | IN_BATCH : this.#flags & ~IN_BATCH;
+    this.#set(IN_BATCH, value);
   }
 
   /** Whether its statement gets a name of its own, outside the cache. */
@@ -294,7 +294,7 @@ export class Request {
     return (this.#flags & NAMED) !== 0;
   }
   set named(value: boolean) {
-    this.#flags = value ? this.#flags | NAMED : this.#flags & ~NAMED;
+    this.#set(NAMED, value);
   }
 
   /** Whether its statement must be described before it is executed. */
@@ -302,7 +302,7 @@ export class Request {
     return (this.#flags & DESCRIBES) !== 0;
   }
   set describes(value: boolean) {
-    this.#flags = value ? this.#flags | DESCRIBES : this.#flags & ~DESCRIBES;
+    this.#set(DESCRIBES, value);
   }
 
   /** Whether this request sent the Parse of its statement. */
@@ -310,7 +310,7 @@ export class Request {
     return (this.#flags & PARSES) !== 0;
   }
   set parses(value: boolean) {
-    this.#flags = value ? this.#flags | PARSES : this.#flags & ~PARSES;
+    this.#set(PARSES, value);
   }
 
   /** Whether the portal has more rows to give. */
@@ -318,7 +318,7 @@ export class Request {
     return (this.#flags & SUSPENDED) !== 0;
   }
   set suspended(value: boolean) {
-    this.#flags = value ? this.#flags | SUSPENDED : this.#flags & ~SUSPENDED;
+    this.#set(SUSPENDED, value);
   }
 
   /** Whether a Sync, or the Query itself, ends its segment here. */
@@ -326,7 +326,7 @@ export class Request {
     return (this.#flags & SEGMENT_END) !== 0;
   }
   set segmentEnd(value: boolean) {
-    this.#flags = value ? this.#flags | SEGMENT_END : this.#flags & ~SEGMENT_END;
+    this.#set(SEGMENT_END, value);
   }
 
   /** Whether the server lost or outdated its statement before Bind. */
@@ -334,7 +334,7 @@ export class Request {
     return (this.#flags & LOST_STATEMENT) !== 0;
   }
   set lostStatement(value: boolean) {
-    this.#flags = value ? this.#flags | LOST_STATEMENT : this.#flags & ~LOST_STATEMENT;
+    this.#set(LOST_STATEMENT, value);
   }
 
   /** Whether it has been prepared again after the server lost or outdated its statement. */
@@ -342,7 +342,7 @@ export class Request {
     return (this.#flags & RETRIED) !== 0;
   }
   set retried(value: boolean) {
-    this.#flags = value ? this.#flags | RETRIED : this.#flags & ~RETRIED;
+    this.#set(RETRIED, value);
   }
 
   /** Whether nothing will change any more. */
@@ -350,7 +350,7 @@ export class Request {
     return (this.#flags & SETTLED) !== 0;
   }
   set settled(value: boolean) {
-    this.#flags = value ? this.#flags | SETTLED : this.#flags & ~SETTLED;
+    this.#set(SETTLED, value);
   }
 
   /** Whether whoever waited has given up: it fails with their reason, whatever the server says. */
@@ -358,7 +358,7 @@ export class Request {
     return (this.#flags & ABORTED) !== 0;
   }
   set aborted(value: boolean) {
-    this.#flags = value ? this.#flags | ABORTED : this.#flags & ~ABORTED;
+    this.#set(ABORTED, value);
   }
 
   /** Rows of one Execute; 0 for all. */
@@ -446,6 +446,10 @@ export class Request {
   }
   set serverError(value: ResponseFields | null) {
     if (this.#rare !== null || value !== null) this.#change().serverError = value;
+  }
+
+  #set(flag: number, value: boolean): void {
+    this.#flags = value ? this.#flags | flag : this.#flags & ~flag;
   }
 
   #change(): Rare {
