@@ -2,8 +2,8 @@
  * The reply of a SELECT that finds one row, which most queries are: BindComplete, DataRow, CommandComplete,
  * ReadyForQuery.
  *
- * Found whole it is worked off at once, to the same effect as message by message, but for a tenth less of what a query
- * costs (bench/micro/pipeline_bench.ts).
+ * Found whole it is worked off at once, to the same effect as message by message, in less time: see the prepared ones of
+ * bench/micro/pipeline_bench.ts.
  */
 
 import type { Framer } from "../wire/framer.ts";
