@@ -2,9 +2,11 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { ONE_ROW_TAG } from "../../src/engine/short_reply.ts";
+import { endOfOnlyRow, ONE_ROW_TAG } from "../../src/engine/short_reply.ts";
 import type { Request, RowPlanner } from "../../src/engine/request.ts";
 import { ValueError } from "../../src/errors.ts";
+import { Framer } from "../../src/wire/framer.ts";
+import { IDLE, IN_TRANSACTION } from "../../src/wire/message_types.ts";
 import * as backend from "../_support/backend_writer.ts";
 import { createPlanner, failureOf, Harness, type Outcome } from "./harness.ts";
 import { firstUse } from "./transcripts.ts";
@@ -159,6 +161,32 @@ function replay(reply: Uint8Array, look: (typeof LOOKS)[string], cut: number, st
     sent: harness.sent(),
   };
 }
+
+test("a short reply is found where it is one, and nowhere else", () => {
+  const found = Object.entries(REPLIES).filter(([, reply]) => {
+    const framer = new Framer(1 << 20);
+    framer.feed(reply);
+    framer.next();
+    return endOfOnlyRow(framer, IDLE) !== 0;
+  });
+  assert.deepEqual(found.map(([name]) => name), ["one row", "a NULL", "a row of two columns", "two replies"]);
+});
+
+test("its row ends where its DataRow does, if the status is as before and all of it is there", () => {
+  const find = (bytes: Uint8Array, limit: number, status: number) => {
+    const framer = new Framer(limit);
+    framer.feed(bytes);
+    framer.next();
+    return endOfOnlyRow(framer, status);
+  };
+  const end = bindComplete.length + dataRow(["1"]).length;
+  assert.equal(find(oneRow, 1 << 20, IDLE), end);
+  assert.equal(find(oneRow, 1 << 20, IN_TRANSACTION), 0);
+  assert.equal(find(oneRow, 10, IDLE), 0, "a row past the limit");
+  for (let length = 6; length < oneRow.length; length++) {
+    assert.equal(find(oneRow.subarray(0, length), 1 << 20, IDLE), 0, `${length} bytes`);
+  }
+});
 
 for (const [name, reply] of Object.entries(REPLIES)) {
   test(`in one piece as byte by byte: ${name}`, () => {
