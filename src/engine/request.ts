@@ -10,6 +10,7 @@ import type { CopyResponse, Field } from "../wire/backend.ts";
 import { keepShape } from "../wire/keep_shape.ts";
 import type { Writer } from "../wire/writer.ts";
 import * as phase from "./phase.ts";
+import { Rare } from "./rare.ts";
 import type { Statement, StatementPlan } from "./statement_cache.ts";
 
 /** Makes a row of a DataRow's body, `bytes[start, end)`, which is borrowed. */
@@ -173,21 +174,6 @@ const LOST_STATEMENT = 1 << 9;
 const RETRIED = 1 << 10;
 const SETTLED = 1 << 11;
 const ABORTED = 1 << 12;
-
-/** What few requests have. */
-class Rare {
-  maxRows: number = 0;
-  portal: string = "";
-  onSuspended: ((request: Request) => void) | null = null;
-  names: readonly string[] | null = null;
-  learner: Learner | null = null;
-  asksFor: Request | null = null;
-  copy: CopySink | null = null;
-  closing: string[] | null = null;
-  results: StatementResult[] | null = null;
-  notices: Notice[] | null = null;
-  serverError: ResponseFields | null = null;
-}
 
 /**
  * What to do, and what came of it.
@@ -498,7 +484,6 @@ export const NO_PARAMETERS: Parameters = {
   snapshot(): void {},
 };
 
-keepShape(new Rare());
 keepShape(
   new Request(EXTENDED, "", NO_PARAMETERS, { plan: () => () => undefined, formats: () => [] }, () => {}),
 );
