@@ -43,53 +43,53 @@ export function encodeParameters(
     const known = knownTypes(values, types, codecs, registry);
     if (known !== types) return encodeParameters(values, known, registry, writer);
   }
-  const wanted = found & ~UNKNOWN_TYPE;
-  if (wanted === ALL_TEXT) {
-    writer.int16(0);
-    writer.int16(count);
+  if ((found & SOME_BINARY) === 0) {
+    writer.int32(count); // Int16 no format codes, Int16 number of values
     for (let i = 0; i < count; i++) encodeOne(values[i], codecs[i], 0, i, writer);
     return;
   }
-  if (wanted === ALL_BINARY && encodeAllBinary(values, codecs, writer)) return;
-  writer.int16(count);
-  const formats = writer.mark();
-  writer.skip(count * 2);
-  writer.int16(count);
+  if ((found & SOME_TEXT) === 0 && encodeAllBinary(values, codecs, writer)) return;
+  const formats = writer.formatCodes(count, found >>> FLAGS);
   for (let i = 0; i < count; i++) {
     const value = values[i];
-    const format = value !== null && mayBeBinary(value, codecs[i]) ? 1 : 0;
-    if (encodeOne(value, codecs[i], format, i, writer) === 1) writer.patchInt16(formats + i * 2, 1);
+    const binary = i < NOTED
+      ? (found >>> FLAGS + i & 1) === 1
+      : value !== null && mayBeBinary(value, codecs[i]);
+    const format = binary ? 1 : 0;
+    const written = encodeOne(value, codecs[i], format, i, writer);
+    if (i >= NOTED || written !== format) writer.patchInt16(formats + i * 2, written);
   }
 }
 
-const ALL_TEXT = 0;
-const ALL_BINARY = 1;
-const MIXED = 2;
-/** A bit more where some value is an object for a type without a codec. */
+const SOME_TEXT = 1;
+const SOME_BINARY = 2;
+/** Some value is an object for a type without a codec. */
 const UNKNOWN_TYPE = 4;
+/** Bits that stand for all values. Behind them there is one for each of the first ones, set where it may be binary. */
+const FLAGS = 3;
+const NOTED = 28;
 
 /**
  * The formats to try; NULL goes with either. A function of its own: JavaScriptCore does not keep the encoder's code
  * optimised with this loop in it.
  */
 function formatsOf(values: readonly unknown[], codecs: readonly (Codec | undefined)[]): number {
-  let binary = false;
-  let text = false;
-  let unknown = false;
+  let found = 0;
   for (let i = 0; i < values.length; i++) {
     const value = values[i];
-    if (typeof value === "string") text = true;
+    if (typeof value === "string") found |= SOME_TEXT;
     else if (value !== null) {
       const codec = codecs[i];
-      if (mayBeBinary(value, codec)) binary = true;
-      else {
-        text = true;
-        if (codec === undefined && typeof value === "object") unknown = true;
+      if (mayBeBinary(value, codec)) {
+        found |= SOME_BINARY;
+        if (i < NOTED) found |= 1 << FLAGS + i;
+      } else {
+        found |= SOME_TEXT;
+        if (codec === undefined && typeof value === "object") found |= UNKNOWN_TYPE;
       }
     }
   }
-  const formats = !binary ? ALL_TEXT : text ? MIXED : ALL_BINARY;
-  return unknown ? formats | UNKNOWN_TYPE : formats;
+  return found;
 }
 
 /** One format code for all; false, with nothing written, when a value turned out to have no binary form. */
@@ -99,8 +99,7 @@ function encodeAllBinary(
   writer: Writer,
 ): boolean {
   const start = writer.mark();
-  writer.int16(1);
-  writer.int16(1);
+  writer.int32(0x0001_0001); // Int16 one format code, Int16 binary
   writer.int16(values.length);
   for (let i = 0; i < values.length; i++) {
     if (encodeOne(values[i], codecs[i], 1, i, writer) === 1) continue;
@@ -219,6 +218,7 @@ function checkKnown(value: unknown, types: readonly Oid[], i: number): void {
 /** Whether to try the binary form. */
 function mayBeBinary(value: unknown, codec: Codec | undefined): boolean {
   if (typeof value === "string" || codec === undefined || codec.encodeBinary === undefined) return false;
+  if (typeof value !== "object") return true;
   const plain = value instanceof Typed ? value.value : value;
   return typeof plain !== "string" && !(plain instanceof Json);
 }
@@ -239,16 +239,18 @@ function encodeOne(
     writer.int32(-1);
     return format;
   }
-  const start = writer.mark();
-  writer.int32(0);
+  const start = writer.beginSized();
   let written: FormatCode = 0;
   try {
-    let plain = value instanceof Typed ? value.value : value;
-    if (plain === null) {
-      writer.patchInt32(start, -1);
-      return format;
+    let plain: unknown = value;
+    if (typeof value === "object") {
+      if (value instanceof Typed) plain = value.value;
+      if (plain === null) {
+        writer.patchInt32(start, -1);
+        return format;
+      }
+      if (plain instanceof ArrayValue) plain = arrayValues(plain, codec);
     }
-    if (plain instanceof ArrayValue) plain = arrayValues(plain, codec);
     if (format === 1 && codec!.encodeBinary!(plain, writer)) written = 1;
     else writer.utf8(parameterText(plain, codec));
   } catch (cause) {
@@ -256,7 +258,7 @@ function encodeOne(
     const type = codec === undefined ? "" : ` of type ${codec.name}`;
     throw new ValueError(`Cannot encode parameter $${i + 1}${type}${reason}`, { cause });
   }
-  writer.patchInt32(start, writer.mark() - start - 4);
+  writer.endSized(start);
   return written;
 }
 

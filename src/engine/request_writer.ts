@@ -22,11 +22,7 @@ import {
   SYNC_SHARED,
 } from "./request.ts";
 import { SessionNames } from "./session_names.ts";
-import { ALL_TEXT, Statement, type StatementCache } from "./statement_cache.ts";
-
-/** The messages of an Execute of the unnamed portal, and of a Sync behind it. */
-const EXECUTE_ALL: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0);
-const EXECUTE_ALL_SYNC: Uint8Array = Uint8Array.of(0x45, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0x53, 0, 0, 0, 4);
+import { ALL_TEXT, ALL_TEXT_END, Statement, type StatementCache } from "./statement_cache.ts";
 
 /** What the server says where a statement was made with the OID of a type that is no more; never translated. */
 export function isTypeLost(message: string | undefined): boolean {
@@ -284,27 +280,33 @@ export class RequestWriter {
   /** Bind, Execute and the Sync that the request asks for. */
   writeExecution(request: Request, statement: Statement): void {
     const writer = this.#writer;
-    let resultFormats = ALL_TEXT;
-    if (statement.described) {
-      const plan = statement.planFor(request.planner);
-      request.plan = plan;
-      resultFormats = plan.resultFormats;
+    const plan = statement.described ? statement.planFor(request.planner) : null;
+    if (plan !== null) request.plan = plan;
+    if (request.maxRows > 0 || request.portal !== "") {
+      return this.#writePart(request, statement, plan === null ? ALL_TEXT : plan.resultFormats);
     }
+    const mark = writer.beginWith(statement.bindHead);
+    request.parameters.write(writer, statement.parameterTypes);
+    const { inBind, executed, synced } = plan === null ? ALL_TEXT_END : plan.bindEnd;
+    if (request.sync === SYNC_EACH) {
+      writer.endWith(mark, synced, inBind);
+      request.segmentEnd = true;
+    } else {
+      writer.endWith(mark, executed, inBind);
+      if (request.sync === SYNC_SHARED) this.syncOwedBy = request;
+    }
+  }
+
+  /** The same for a portal that is named, or gives some rows at a time. */
+  #writePart(request: Request, statement: Statement, resultFormats: Uint8Array): void {
+    const writer = this.#writer;
     const mark = frontend.beginBind(writer, statement.name, request.portal);
     request.parameters.write(writer, statement.parameterTypes);
     writer.bytes(resultFormats);
     writer.endMessage(mark);
-    if (request.maxRows > 0 || request.portal !== "") {
-      frontend.writeExecute(writer, request.portal, request.maxRows);
-      if (request.kind === STREAM) frontend.writeFlush(writer);
-      else this.#writeSyncAfter(request);
-    } else if (request.sync === SYNC_EACH) {
-      writer.bytes(EXECUTE_ALL_SYNC);
-      request.segmentEnd = true;
-    } else {
-      writer.bytes(EXECUTE_ALL);
-      if (request.sync === SYNC_SHARED) this.syncOwedBy = request;
-    }
+    frontend.writeExecute(writer, request.portal, request.maxRows);
+    if (request.kind === STREAM) frontend.writeFlush(writer);
+    else this.#writeSyncAfter(request);
   }
 
   /** The next batch of a stream. */

@@ -6,6 +6,7 @@
  */
 
 import type { Field } from "../wire/backend.ts";
+import { type BindEnd, bindEnd, bindHead } from "../wire/frontend.ts";
 import type { RowDecoder, RowPlanner } from "./request.ts";
 
 /** How one planner reads one statement's rows. */
@@ -16,10 +17,14 @@ export interface StatementPlan {
   readonly decoder: RowDecoder | null;
   /** The end of a Bind: result format codes with their count. */
   readonly resultFormats: Uint8Array;
+  /** The same with what mostly follows it. */
+  readonly bindEnd: BindEnd;
 }
 
 /** Result format codes that ask for text everywhere. */
 export const ALL_TEXT: Uint8Array = new Uint8Array(2);
+/** The end of a Bind that asks for them. */
+export const ALL_TEXT_END: BindEnd = bindEnd(ALL_TEXT);
 
 /** A statement that the server knows, or is being told of. */
 export class Statement {
@@ -34,10 +39,16 @@ export class Statement {
   /** Fields as described, `null` when no rows are returned. */
   fields: readonly Field[] | null = null;
   #plans: StatementPlan[] = [];
+  #bindHead: Uint8Array | null = null;
 
   constructor(key: string, name: string) {
     this.key = key;
     this.name = name;
+  }
+
+  /** What its Binds begin with, made on first use. */
+  get bindHead(): Uint8Array {
+    return this.#bindHead ??= bindHead(this.name);
   }
 
   /** The plan for a planner, made on first use. */
@@ -52,10 +63,19 @@ export class Statement {
 }
 
 function createPlan(described: readonly Field[] | null, planner: RowPlanner): StatementPlan {
-  if (described === null) return { planner, fields: null, decoder: null, resultFormats: ALL_TEXT };
+  if (described === null) {
+    return { planner, fields: null, decoder: null, resultFormats: ALL_TEXT, bindEnd: ALL_TEXT_END };
+  }
   const formats = planner.formats(described);
   const fields = described.map((field, i) => ({ ...field, format: formats[i] ?? 0 }));
-  return { planner, fields, decoder: planner.plan(fields), resultFormats: encodeFormats(formats) };
+  const resultFormats = encodeFormats(formats);
+  return {
+    planner,
+    fields,
+    decoder: planner.plan(fields),
+    resultFormats,
+    bindEnd: resultFormats === ALL_TEXT ? ALL_TEXT_END : bindEnd(resultFormats),
+  };
 }
 
 function encodeFormats(formats: readonly (0 | 1)[]): Uint8Array {

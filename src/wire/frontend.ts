@@ -5,7 +5,7 @@
  */
 
 import * as types from "./message_types.ts";
-import type { Writer } from "./writer.ts";
+import { Writer } from "./writer.ts";
 
 /**
  * Opens a Bind for the unnamed portal; the caller appends parameter formats, parameter values and result formats
@@ -16,6 +16,34 @@ export function beginBind(writer: Writer, statement: string, portal: string = ""
   writer.cstring(portal);
   writer.cstring(statement);
   return mark;
+}
+
+/** What a Bind for the unnamed portal begins with, up to the statement's name; its length is not filled in. */
+export function bindHead(statement: string): Uint8Array {
+  const writer = new Writer(64);
+  beginBind(writer, statement);
+  return writer.take();
+}
+
+/** What follows the parameters of a Bind for the unnamed portal whose rows are all wanted. */
+export interface BindEnd {
+  /** Bytes that are still of the Bind: result format codes and their number. */
+  readonly inBind: number;
+  /** Those, and Execute. */
+  readonly executed: Uint8Array;
+  /** Those, Execute and Sync. */
+  readonly synced: Uint8Array;
+}
+
+/** @param resultFormats the codes, behind their number */
+export function bindEnd(resultFormats: Uint8Array): BindEnd {
+  const writer = new Writer(64);
+  writer.bytes(resultFormats);
+  writeExecute(writer, "", 0);
+  const executed = writer.length;
+  writeSync(writer);
+  const synced = writer.take();
+  return { inBind: resultFormats.length, executed: synced.subarray(0, executed), synced };
 }
 
 /** CancelRequest: aims at the backend whose BackendKeyData this is. */

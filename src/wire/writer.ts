@@ -73,6 +73,31 @@ export class Writer {
     return mark;
   }
 
+  /** Opens a message by its first bytes, the length among them to be filled in. Returns the mark. */
+  beginWith(head: Uint8Array): number {
+    const mark = this.#end + 1 - this.#start;
+    const length = head.length;
+    this.ensure(length);
+    const bytes = this.#bytes;
+    let at = this.#end;
+    for (let i = 0; i < length; i++) bytes[at++] = head[i]!;
+    this.#end = at;
+    return mark;
+  }
+
+  /** Closes the message opened at `mark`, whose last bytes are the first `inside` of these; the others follow it. */
+  endWith(mark: number, rest: Uint8Array, inside: number): void {
+    const length = rest.length;
+    this.ensure(length);
+    const bytes = this.#bytes;
+    let at = this.#end;
+    const size = at + inside - this.#start - mark;
+    if (size > MAX_MESSAGE) failLength(size);
+    this.#view.setInt32(this.#start + mark, size);
+    for (let i = 0; i < length; i++) bytes[at++] = rest[i]!;
+    this.#end = at;
+  }
+
   /** Closes the message opened at `mark`: its length counts itself but not the type byte. */
   endMessage(mark: number): void {
     const length = this.#end - this.#start - mark;
@@ -159,12 +184,46 @@ export class Writer {
 
   /** Int32 length in bytes, then UTF-8 as {@linkcode utf8} writes it. */
   sized(text: string): void {
-    const mark = this.#end - this.#start;
-    this.ensure(4);
-    this.#end += 4;
+    const mark = this.beginSized();
     this.utf8(text);
+    this.endSized(mark);
+  }
+
+  /** Leaves room for the length of what follows. Returns the mark for {@linkcode endSized}. */
+  beginSized(): number {
+    this.ensure(4);
+    const mark = this.#end - this.#start;
+    this.#end += 4;
+    return mark;
+  }
+
+  /** Fills the length in at `mark`; it does not count itself. */
+  endSized(mark: number): void {
     const at = this.#start + mark;
     this.#view.setInt32(at, this.#end - at - 4);
+  }
+
+  /**
+   * Bind's parameter format codes and the number of its values, which is theirs.
+   *
+   * @param binary bit `i` for the binary format of value `i`; text for those past 31
+   * @returns the mark of the first code
+   */
+  formatCodes(count: number, binary: number): number {
+    this.ensure(4 + 2 * count);
+    const bytes = this.#bytes;
+    let at = this.#end;
+    const mark = at + 2 - this.#start;
+    bytes[at++] = count >> 8;
+    bytes[at++] = count;
+    for (let i = 0; i < count; i++) {
+      bytes[at++] = 0;
+      bytes[at++] = i > 31 ? 0 : binary >>> i & 1;
+    }
+    bytes[at++] = count >> 8;
+    bytes[at++] = count;
+    this.#end = at;
+    return mark;
   }
 
   #encodeInto(text: string): void {
