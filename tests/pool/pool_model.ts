@@ -235,7 +235,10 @@ export class PoolModel {
       const before = each.entry === undefined && each.need === work.need && each.number < work.number;
       assert.ok(!before, `${work.name} goes before ${each.name}`);
     }
-    if (work.need === SHARED) this.#checkOvertaken(work, entry);
+    if (work.need === SHARED) {
+      this.#checkOvertaken(work, entry);
+      this.#checkChoice(work, entry);
+    }
     work.entry = entry;
     if (work.last) entry.sealed = true;
     this.#held.push(work.name);
@@ -251,6 +254,20 @@ export class PoolModel {
     const draining = [...this.state.entries].filter((each) => each.draining).length;
     assert.ok(entry.load > 1, `${name} gets an idle connection before an owner`);
     assert.ok(draining >= overtaken, `${name} delays an owner`);
+  }
+
+  /** Shared work gets the first idle connection, or else the least loaded one. */
+  #checkChoice({ name }: Work, entry: PoolEntry<number>): void {
+    const load = entry.load - 1;
+    const { entries } = this.state;
+    for (const [i, each] of entries.entries()) {
+      if (each === entry || !each.sharable) continue;
+      assert.ok(each.load >= load, `${name} goes to one with load ${load} beside one with ${each.load}`);
+      assert.ok(
+        load > 0 || each.load > 0 || i > entries.indexOf(entry),
+        `${name} goes past an idle connection`,
+      );
+    }
   }
 
   #sealedBy(entry: PoolEntry<number>): boolean {
