@@ -81,6 +81,10 @@ export class PoolState<C> {
   readonly #limits: PoolLimits;
   #entries: PoolEntry<C>[] = [];
   #opening: number = 0;
+  /** No connection that may be shared has less work. */
+  #least: number = 0;
+  /** Where to look first for the next one with as much. */
+  #turn: number = 0;
   /** Those who want a connection of their own. */
   readonly #owners: WaitingLine<Waiter<C>> = new WaitingLine();
   /** Those who can share one. */
@@ -131,19 +135,38 @@ export class PoolState<C> {
   /** A connection for a piece of work, counted as taken; `undefined` when it has to wait. */
   take(need: Need, now: number): PoolEntry<C> | undefined {
     if (need === OWN && this.waiting > 0) return undefined;
-    let best: PoolEntry<C> | undefined;
-    let least = Infinity;
-    // In a burst most have work, and about as much: that is looked at first.
-    for (const entry of this.#entries) {
-      const { load } = entry;
-      if (load === 0 && entry.idle && !entry.draining) return occupy(entry, need);
-      if (load >= least || !entry.sharable) continue;
-      best = entry;
-      least = load;
+    if (need === OWN || this.#least === 0) {
+      for (const entry of this.#entries) {
+        if (entry.load === 0 && entry.idle && !entry.draining) return occupy(entry, need);
+      }
     }
-    if (need === OWN || best === undefined) return undefined;
-    if (this.#sharers.length > 0 || this.#mayOpen(now)) return undefined;
-    return occupy(best, need);
+    if (need === OWN || this.#sharers.length > 0 || this.#mayOpen(now)) return undefined;
+    const best = this.#leastLoaded();
+    return best === undefined ? undefined : occupy(best, need);
+  }
+
+  /** In a burst most have as much work: of those of the least load each comes up in turn, and is mostly found at once. */
+  #leastLoaded(): PoolEntry<C> | undefined {
+    const entries = this.#entries;
+    const count = entries.length;
+    let best = -1;
+    let least = Infinity;
+    for (let i = 0, at = this.#turn; i < count && least > this.#least; i++, at++) {
+      if (at >= count) at = 0;
+      const entry = entries[at]!;
+      if (entry.load >= least || !entry.sharable) continue;
+      best = at;
+      least = entry.load;
+    }
+    if (best < 0) return undefined;
+    this.#least = least;
+    this.#turn = best + 1;
+    return entries[best];
+  }
+
+  /** A connection may take shared work with as much as it has now. */
+  #noteLoad({ load }: PoolEntry<C>): void {
+    if (load < this.#least) this.#least = load;
   }
 
   /** Whether one more may wait: those for whom a connection is opened do not count. */
@@ -202,6 +225,7 @@ export class PoolState<C> {
     this.#backoffUntil = 0;
     entry.connection = connection;
     entry.idleSince = now;
+    this.#noteLoad(entry);
     const { maxLifetime } = this.#limits;
     if (maxLifetime > 0) entry.retireAt = now + maxLifetime * (1 - jitter / 10);
     this.#serve();
@@ -222,6 +246,7 @@ export class PoolState<C> {
     if (need === OWN) entry.owned = false;
     else entry.load--;
     if (entry.gone) return;
+    this.#noteLoad(entry);
     // A busy connection is never seen idle by a timer: its lifetime is looked at here.
     if (entry.retireAt <= now && !entry.retired) this.retire(entry);
     if (entry.free) entry.idleSince = now;
@@ -314,6 +339,7 @@ export class PoolState<C> {
       // The busiest has the longest way to idle.
       const busiest = extreme(this.#entries, (entry) => entry.draining, (a, b) => a.load > b.load)!;
       busiest.draining = false;
+      this.#noteLoad(busiest);
     }
   }
 
