@@ -122,8 +122,8 @@ export class Registry {
   readonly #overrides: ReadonlyMap<string | Oid, TypeOverride>;
   /** Derived codecs; `null` for a type that is not known, or is being derived. */
   readonly #codecs: Map<Oid, Codec | null> = new Map();
-  #lastOids: readonly Oid[] = [];
-  #lastCodecs: readonly (Codec | undefined)[] = [];
+  /** Codecs of whole lists of types: a statement's list is always the same one. */
+  readonly #found: WeakMap<readonly Oid[], readonly (Codec | undefined)[]> = new WeakMap();
   /** Names as the server resolved them; without, those of the types themselves. */
   readonly #names: ReadonlyMap<string, Oid> | undefined;
   #oidsByName: Map<string, Oid> | undefined;
@@ -158,12 +158,13 @@ export class Registry {
 
   /** The codecs of types, in their order, as {@linkcode codecFor} gives them; none for 0, a type that nobody has said. */
   codecsFor(oids: readonly Oid[]): readonly (Codec | undefined)[] {
-    // A statement's array of types is always the same one.
-    if (oids !== this.#lastOids) {
-      this.#lastCodecs = oids.map((oid) => oid === 0 ? undefined : this.codecFor(oid));
-      this.#lastOids = oids;
-    }
-    return this.#lastCodecs;
+    return this.#found.get(oids) ?? this.#findCodecs(oids);
+  }
+
+  #findCodecs(oids: readonly Oid[]): readonly (Codec | undefined)[] {
+    const codecs = oids.map((oid) => oid === 0 ? undefined : this.codecFor(oid));
+    this.#found.set(oids, codecs);
+    return codecs;
   }
 
   /** What is known of a type's structure. */
