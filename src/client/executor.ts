@@ -72,9 +72,13 @@ export interface QueryOptions {
 
 /** The executor that represents values as a query's options say. */
 export function executorFor(executor: Executor, options: Pick<QueryOptions, "types"> | undefined): Executor {
-  if (options?.types === undefined) return executor;
+  return options?.types === undefined ? executor : withTypes(executor, options.types);
+}
+
+// A function of its own: engines allocate for its closures' variables when it is entered.
+function withTypes(executor: Executor, types: TypeOverrides): Executor {
   return {
-    types: executor.types.with(options.types),
+    types: executor.types.with(types),
     keepsStacks: executor.keepsStacks,
     submit: (request) => executor.submit(request),
     giveUp: (request) => executor.giveUp(request),

@@ -56,25 +56,14 @@ export class Run {
    * @throws what its parameters are refused with: nothing has been sent then
    */
   start<R>(pick: Reading<R>): Promise<R> {
-    // Where the runtime loses stacks, the caller's own await has to be found; all then take as many steps as that needs.
-    const first = this.#executor.keepsStacks ? this.#startInContext(pick) : this.#startDirectly(pick);
-    this.#first = first;
-    return first;
-  }
-
-  #startDirectly<R>(pick: Reading<R>): Promise<R> {
-    const first = new Promise<R>(keepResolve);
+    const settled = new Promise<never>(keepResolve);
     this.#pick = pick;
     this.#resolve = lastResolve;
     this.#send(this);
+    // Where the runtime loses stacks, the caller's own await has to be found; all then take as many steps as that needs.
+    const first = this.#executor.keepsStacks ? finishInContext<R>(settled) : settled;
+    this.#first = first;
     return first;
-  }
-
-  async #startInContext<R>(pick: Reading<R>): Promise<R> {
-    const settled = new Promise<Request>(keepResolve);
-    this.#send(lastResolve as (request: Request) => void);
-    const request = this.#request = await settled;
-    return isWell(this.#executor, request) ? this.#resultOf(pick) : await this.#mend(request, pick);
   }
 
   /** Its request has settled, or its caller has given up. Not for use from outside. */
@@ -83,6 +72,7 @@ export class Run {
     if (this.#request !== undefined) return;
     this.#request = request;
     const resolve = this.#resolve as (result: unknown) => void;
+    if (this.#executor.keepsStacks) return resolve(this);
     if (request.failure === null && !isAnyLate() && isWell(this.#executor, request)) {
       try {
         return resolve(this.#pick!(request));
@@ -91,6 +81,13 @@ export class Run {
       }
     }
     resolve(this.#finishLater(request, this.#pick!));
+  }
+
+  /** What it gives, once it has settled. Not for use from outside. */
+  finish(): unknown {
+    const request = this.#request!;
+    const pick = this.#pick!;
+    return isWell(this.#executor, request) ? this.#resultOf(pick) : this.#mend(request, pick);
   }
 
   #send(listener: Listener, values?: readonly unknown[]): void {
@@ -133,6 +130,12 @@ export class Run {
     throwIfFailed(this.#request!, this.#site);
     return pick(this.#request!);
   }
+}
+
+/** As little as can be lives on across the await: JavaScriptCore keeps that in an object of its own for each query. */
+async function finishInContext<R>(settled: Promise<Run>): Promise<R> {
+  const run = await settled;
+  return run.finish() as R;
 }
 
 // One function for all promises: a closure for each, and the variables it keeps, would be a tenth of a query's memory.
