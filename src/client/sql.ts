@@ -98,11 +98,16 @@ function checkStrings(strings: readonly (string | undefined)[]): void {
  * @throws {ValueError} when the text holds NUL
  */
 export function checkText(text: string): void {
+  if (text === lastSound) return;
   const at = text.indexOf("\0");
   if (at >= 0) {
     throw new ValueError(`Cannot send the SQL text: it holds a NUL character at position ${at + 1}`);
   }
+  lastSound = text;
 }
+
+// Queries come in bursts of one text.
+let lastSound = "";
 
 /** One row for {@linkcode SqlHelpers.values}. */
 export type RowValues = readonly unknown[] | Readonly<Record<string, unknown>>;

@@ -52,9 +52,14 @@ export class LeaseLine {
     return this.#owner !== undefined;
   }
 
+  /** Whether nobody owns the connection, and nobody waits: requests need not come here. */
+  get isEmpty(): boolean {
+    return this.#owner === undefined && this.#waiters.length === 0;
+  }
+
   /** A request of nobody in particular. */
   submit(request: Request): void {
-    if (this.#owner === undefined && this.#waiters.length === 0) return this.#submit(request);
+    if (this.isEmpty) return this.#submit(request);
     for (let each: Request | null = request; each !== null; each = each.next) each.parameters.snapshot();
     this.#wait({ request, since: performance.now() });
   }
@@ -69,7 +74,7 @@ export class LeaseLine {
   acquire(signal?: AbortSignal): Promise<Lease> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason);
-      if (this.#owner === undefined && this.#waiters.length === 0) return resolve(this.#grant());
+      if (this.isEmpty) return resolve(this.#grant());
       const onAbort = () => {
         this.#waiters.splice(this.#waiters.indexOf(waiter), 1);
         reject(signal!.reason);

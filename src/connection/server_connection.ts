@@ -136,7 +136,8 @@ export class ServerConnection {
   /** Adds a request, or the first of a batch, to the queue. */
   submit(request: Request): void {
     if (this.#closing) return refuse(request);
-    this.#line.submit(request);
+    if (this.#line.isEmpty) this.#submit(request);
+    else this.#line.submit(request);
   }
 
   /** Whether a request with SYNC_SHARED, submitted now, joins the segment of the one submitted last. */
