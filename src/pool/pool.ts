@@ -24,6 +24,7 @@ import {
 import { type Need, OWN, PoolEntry, PoolState, SHARED, type Waiter } from "./pool_state.ts";
 import type { PoolBehaviour, PoolStats } from "./pool_types.ts";
 import { SessionWatch } from "./session_watch.ts";
+import { TurnClock } from "./turn_clock.ts";
 
 export type { PoolBehaviour, PoolStats } from "./pool_types.ts";
 
@@ -59,8 +60,7 @@ export class ConnectionPool implements RequestOwner {
   #whenQuiet: (() => void) | undefined = undefined;
   #timer: ReturnType<typeof setTimeout> | undefined = undefined;
   #timerAt: number = Infinity;
-  /** When this turn began; 0 where nobody has asked yet. */
-  #turn: number = 0;
+  readonly #clock: TurnClock = new TurnClock();
   /** Whether the timer keeps the process alive. */
   #timerHolds: boolean = false;
 
@@ -78,8 +78,13 @@ export class ConnectionPool implements RequestOwner {
 
   #submit(request: Request): void {
     const need = request.alone ? OWN : SHARED;
-    const entry = this.#state.take(need, this.#now());
-    if (entry !== undefined) return this.#run(entry, request, need);
+    const entry = this.#state.take(need, this.#clock.now());
+    if (entry !== undefined) this.#run(entry, request, need);
+    else this.#queue(request, need);
+  }
+
+  /** A function of its own: where there are closures, engines keep variables in an object, also when none is made. */
+  #queue(request: Request, need: Need): void {
     // The turn may have begun long ago: who waits counts from when they came.
     const now = performance.now();
     if (!this.#state.admits(this.#behaviour.maxWaiters, now)) return fail(request, () => this.#tooMany());
@@ -268,12 +273,12 @@ export class ConnectionPool implements RequestOwner {
     const entry = request.place as Entry;
     const connection = entry.connection!;
     if (this.#seals(request)) entry.sealed = false;
-    const blockOpen = !connection.closed && connection.session.transactionStatus !== IDLE;
+    const blockOpen = connection.session.transactionStatus !== IDLE && !connection.closed;
     if (blockOpen) request.fail(leftOpen);
     if (entry.owned) return this.#takeBack(entry, this.#watches.get(request)!);
     // Others may be inside already, and must not learn that their part is done.
     if (blockOpen) connection.destroy(blockOpened);
-    if (request.serverError?.["C"] === "25006") this.#onRefusedWrite(entry);
+    if (request.failure !== null && request.serverError?.["C"] === "25006") this.#onRefusedWrite(entry);
     this.#finish(entry, SHARED);
   }
 
@@ -324,13 +329,15 @@ export class ConnectionPool implements RequestOwner {
   }
 
   #finish(entry: Entry, need: Need): void {
-    const now = this.#now();
+    const now = this.#clock.now();
     if (this.#demandsWrites && reportsReadOnly(entry.connection!.session)) this.#state.retire(entry);
     this.#state.finished(entry, need, now);
-    if (entry.idle) {
+    if (!entry.free) return; // others are at work on it
+    if (entry.retired) this.#closeExpired(now);
+    else {
       if (this.#behaviour.allowExitOnIdle) entry.connection!.setKeepAlive(false);
       this.#arm();
-    } else if (entry.retired && entry.free) this.#closeExpired(now);
+    }
     this.#tellQuiet();
   }
 
@@ -429,19 +436,6 @@ export class ConnectionPool implements RequestOwner {
   }
 
   // Time.
-
-  /** The time, looked at once a turn: to ask the clock for every query of a burst costs more than to choose its connection. */
-  #now(): number {
-    if (this.#turn === 0) {
-      this.#turn = performance.now();
-      queueMicrotask(this.#endTurn);
-    }
-    return this.#turn;
-  }
-
-  #endTurn = (): void => {
-    this.#turn = 0;
-  };
 
   /** Makes sure that the pool looks again when the next limit passes. */
   #arm(): void {
