@@ -44,7 +44,7 @@ import {
 import { RequestWriter } from "./request_writer.ts";
 import { link, mayRepeat, Retries } from "./retries.ts";
 import type { Session } from "./session.ts";
-import { endOfOnlyRow, ONE_ROW_TAG, REPLY_END } from "./short_reply.ts";
+import { ANSWERED, endOfOnlyRow, ONE_ROW_TAG, SETTLED } from "./short_reply.ts";
 import { isDefinition } from "./session_names.ts";
 import { StatementCache } from "./statement_cache.ts";
 
@@ -260,7 +260,7 @@ export class Engine {
       while (more) {
         if (framer.type === 0x44 /* 'D' DataRow */) more = this.#onDataRows();
         else {
-          if (framer.type !== types.BIND_COMPLETE || !this.#settlesAtOnce()) {
+          if (framer.type !== types.BIND_COMPLETE || !this.#takesAtOnce()) {
             this.#onMessage(framer.type, framer.bytes, framer.start, framer.end);
           }
           more = framer.next();
@@ -550,32 +550,49 @@ export class Engine {
   // Reading.
 
   /** A BindComplete has come: works off the reply when one row is all that comes, and has. Else nothing has happened. */
-  #settlesAtOnce(): boolean {
+  #takesAtOnce(): boolean {
     const request = this.#pipeline.single;
-    if (request === undefined || request.phase !== phase.BIND || request.kind !== EXTENDED) return false;
-    const { plan } = request;
-    if (plan === null || request.failure !== null || request.trace !== null) return false;
-    if (this.#altered || this.#culprit !== null || this.#retries.count > 0) return false;
-    const { decoder } = plan;
-    if (decoder === null || decoder.deferred !== undefined || this.#writer.describesFirst) return false;
+    if (request === undefined) return this.#answersAtOnce();
+    // A segment by itself, whose end changes nothing but its own state.
+    if (!isWholeExecution(request) || this.#altered || this.#retries.count > 0) return false;
+    if (this.#culprit !== null || this.#writer.describesFirst) return false;
     const framer = this.#framer;
-    const end = endOfOnlyRow(framer, this.session.transactionStatus);
-    if (end === 0) return false;
-    request.fields = plan.fields;
-    request.phase = phase.ROWS;
-    this.#decodeOnly(request, decoder, framer.end + HEADER, end);
-    framer.skipTo(end + REPLY_END);
+    const end = endOfOnlyRow(framer, SETTLED);
+    const status = this.session.transactionStatus;
+    if (end === 0 || framer.bytes[end + SETTLED.length] !== status) return false;
+    this.#decodeOnly(request, framer.end + HEADER, end);
+    framer.skipTo(end + SETTLED.length + 1);
     if (this.#ended !== null) return true;
     request.tag = ONE_ROW_TAG;
     request.phase = phase.DONE;
-    if (this.session.transactionStatus === types.IDLE) this.#writer.names.onIdle();
+    if (status === types.IDLE) this.#writer.names.onIdle();
     this.#settle(this.#pipeline.takeSingle()!);
     return true;
   }
 
-  #decodeOnly(request: Request, decoder: RowDecoder, start: number, end: number): void {
+  /** One of several of a segment. */
+  #answersAtOnce(): boolean {
+    const request = this.#pipeline.current;
+    if (request === undefined || !isWholeExecution(request) || request.asksFor !== null) return false;
+    if (this.#culprit !== null || this.#writer.describesFirst) return false;
+    const framer = this.#framer;
+    const end = endOfOnlyRow(framer, ANSWERED);
+    if (end === 0) return false;
+    this.#decodeOnly(request, framer.end + HEADER, end);
+    framer.skipTo(end + ANSWERED.length);
+    if (this.#ended !== null) return true;
+    request.tag = ONE_ROW_TAG;
+    request.phase = phase.DONE;
+    this.#pipeline.advance();
+    return true;
+  }
+
+  #decodeOnly(request: Request, start: number, end: number): void {
+    const plan = request.plan!;
+    request.fields = plan.fields;
+    request.phase = phase.ROWS;
     try {
-      const row = decoder(this.#framer.bytes, start, end);
+      const row = plan.decoder!(this.#framer.bytes, start, end);
       // A codec may lead to an abort, or to the end.
       if (request.failure === null) request.rows = [row];
     } catch (error) {
@@ -1000,6 +1017,14 @@ export class Engine {
     for (const request of failed) request.settle();
     for (const segment of pending) this.#refuse(segment, this.#ended);
   }
+}
+
+/** Whether the server is to bind and execute what is planned already, and nobody watches how. */
+function isWholeExecution(request: Request): boolean {
+  if (request.phase !== phase.BIND || request.kind !== EXTENDED) return false;
+  const { plan } = request;
+  if (plan === null || request.failure !== null || request.trace !== null) return false;
+  return plan.decoder !== null && plan.decoder.deferred === undefined;
 }
 
 /** Fails a segment of which nothing is with the server. */

@@ -44,8 +44,12 @@ export class Pipeline {
    * answered, until ReadyForQuery: its Sync commits, which can fail.
    */
   get current(): Request | undefined {
-    const { answered } = this;
-    return answered !== undefined && answered.segmentEnd ? answered : this.#ring[this.#cursor];
+    const at = this.#cursor;
+    if (at > this.#head) {
+      const answered = this.#ring[at - 1]!;
+      if (answered.segmentEnd) return answered;
+    }
+    return this.#ring[at];
   }
 
   /** The request that the server is busy with, when it is a segment by itself. */

@@ -2,11 +2,10 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { endOfOnlyRow, ONE_ROW_TAG } from "../../src/engine/short_reply.ts";
-import type { Request, RowPlanner } from "../../src/engine/request.ts";
+import { ANSWERED, endOfOnlyRow, ONE_ROW_TAG, SETTLED } from "../../src/engine/short_reply.ts";
+import { type Request, type RowPlanner, SYNC_SHARED } from "../../src/engine/request.ts";
 import { ValueError } from "../../src/errors.ts";
 import { Framer } from "../../src/wire/framer.ts";
-import { IDLE, IN_TRANSACTION } from "../../src/wire/message_types.ts";
 import * as backend from "../_support/backend_writer.ts";
 import { createPlanner, failureOf, Harness, type Outcome } from "./harness.ts";
 import { firstUse } from "./transcripts.ts";
@@ -128,14 +127,30 @@ const LOOKS: Readonly<Record<string, (harness: Harness, request: Request) => voi
   },
 };
 
+/** Which Syncs follow two requests for one statement. */
+type Syncs = "one each" | "one for a batch" | "one shared";
+
+function submitTwo(harness: Harness, planner: RowPlanner, syncs: Syncs): Outcome[] {
+  const requests = [{ text: "known", planner }, { text: "known" }];
+  if (syncs === "one for a batch") return harness.batch(...requests);
+  const set = syncs === "one shared" ? { sync: SYNC_SHARED } : {};
+  return requests.map((each) => harness.submit({ ...each, set }));
+}
+
 /** Everything that shows after a reply of two requests for one statement. */
-function replay(reply: Uint8Array, look: (typeof LOOKS)[string], cut: number, status: "I" | "T"): unknown {
+function replay(
+  reply: Uint8Array,
+  look: (typeof LOOKS)[string],
+  cut: number,
+  status: "I" | "T",
+  syncs: Syncs = "one each",
+): unknown {
   const harness = new Harness();
   let current: Outcome | undefined = undefined;
   const planner = watched(look, () => [harness, current!.request]);
   const first = harness.submit({ text: "known" });
   harness.receive(firstUse(["a"], ["0"]).subarray(0, -1), Uint8Array.of(status.charCodeAt(0)));
-  const outcomes = [harness.submit({ text: "known", planner }), harness.submit({ text: "known" })];
+  const outcomes = submitTwo(harness, planner, syncs);
   current = outcomes[0];
   harness.output();
   let thrown: unknown;
@@ -167,24 +182,32 @@ test("a short reply is found where it is one, and nowhere else", () => {
     const framer = new Framer(1 << 20);
     framer.feed(reply);
     framer.next();
-    return endOfOnlyRow(framer, IDLE) !== 0;
+    return endOfOnlyRow(framer, SETTLED) !== 0;
   });
-  assert.deepEqual(found.map(([name]) => name), ["one row", "a NULL", "a row of two columns", "two replies"]);
+  assert.deepEqual(found.map(([name]) => name), [
+    "one row",
+    "a NULL",
+    "a block that opens",
+    "a row of two columns",
+    "a status that there is not",
+    "two replies",
+  ]);
 });
 
-test("its row ends where its DataRow does, if the status is as before and all of it is there", () => {
-  const find = (bytes: Uint8Array, limit: number, status: number) => {
+test("its row ends where its DataRow does, if all that is to follow is there", () => {
+  const find = (bytes: Uint8Array, limit: number, following: Uint8Array) => {
     const framer = new Framer(limit);
     framer.feed(bytes);
     framer.next();
-    return endOfOnlyRow(framer, status);
+    return endOfOnlyRow(framer, following);
   };
   const end = bindComplete.length + dataRow(["1"]).length;
-  assert.equal(find(oneRow, 1 << 20, IDLE), end);
-  assert.equal(find(oneRow, 1 << 20, IN_TRANSACTION), 0);
-  assert.equal(find(oneRow, 10, IDLE), 0, "a row past the limit");
-  for (let length = 6; length < oneRow.length; length++) {
-    assert.equal(find(oneRow.subarray(0, length), 1 << 20, IDLE), 0, `${length} bytes`);
+  for (const following of [ANSWERED, SETTLED]) {
+    assert.equal(find(oneRow, 1 << 20, following), end);
+    assert.equal(find(oneRow, 10, following), 0, "a row past the limit");
+    for (let length = 6; length < end + following.length; length++) {
+      assert.equal(find(oneRow.subarray(0, length), 1 << 20, following), 0, `${length} bytes`);
+    }
   }
 });
 
@@ -208,6 +231,37 @@ for (const [name, look] of Object.entries(LOOKS)) {
       assert.deepEqual(whole, replay(concat(oneRow, oneRow), look, cut, "I"));
     }
   });
+}
+
+/** The same reply without the ReadyForQuery that may end it. */
+function withoutReady(reply: Uint8Array): Uint8Array {
+  const ready = reply.length - readyForQuery().length;
+  return reply[ready] === 0x5a /* 'Z' */ ? reply.subarray(0, ready) : reply;
+}
+
+for (const syncs of ["one for a batch", "one shared"] as const) {
+  for (const [name, reply] of Object.entries(REPLIES)) {
+    test(`in one piece as byte by byte, ${syncs}: ${name}, before another one and behind it`, () => {
+      const short = withoutReady(oneRow);
+      const orders = [concat(withoutReady(reply), oneRow), concat(short, reply), concat(reply, oneRow)];
+      for (const both of orders) {
+        for (const status of ["I", "T"] as const) {
+          const whole = replay(both, () => {}, both.length, status, syncs);
+          for (const cut of [1, 7, short.length]) {
+            assert.deepEqual(whole, replay(both, () => {}, cut, status, syncs));
+          }
+        }
+      }
+    });
+  }
+
+  for (const [name, look] of Object.entries(LOOKS)) {
+    test(`in one piece as byte by byte, ${syncs}: a row ${name}`, () => {
+      const both = concat(withoutReady(oneRow), oneRow);
+      const whole = replay(both, look, both.length, "I", syncs);
+      for (const cut of [1, 7]) assert.deepEqual(whole, replay(both, look, cut, "I", syncs));
+    });
+  }
 }
 
 test("a codec that throws is not asked again", () => {
