@@ -68,6 +68,7 @@ const REPLIES: Readonly<Record<string, Uint8Array>> = {
     notice,
     readyForQuery(),
   ),
+  "an error in front": concat(error, oneRow),
   "an error behind the row": concat(bindComplete, dataRow(["1"]), error, readyForQuery()),
   "an error of the commit": concat(
     bindComplete,
