@@ -135,7 +135,9 @@ export class Run {
 /** As little as can be lives on across the await: JavaScriptCore keeps that in an object of its own for each query. */
 async function finishInContext<R>(settled: Promise<Run>): Promise<R> {
   const run = await settled;
-  return run.finish() as R;
+  const result = run.finish() as R | Promise<R>;
+  // What has to be mended is awaited here, so that its error shows the caller; all else takes no more steps.
+  return result instanceof Promise ? await result : result;
 }
 
 // One function for all promises: a closure for each, and the variables it keeps, would be a tenth of a query's memory.

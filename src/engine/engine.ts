@@ -44,7 +44,7 @@ import {
 import { RequestWriter } from "./request_writer.ts";
 import { link, mayRepeat, Retries } from "./retries.ts";
 import type { Session } from "./session.ts";
-import { ANSWERED, endOfOnlyRow, ONE_ROW_TAG, SETTLED } from "./short_reply.ts";
+import { endOfOnlyRow, ONE_ROW_TAG, TAG, TAG_AND_READY } from "./short_reply.ts";
 import { isDefinition } from "./session_names.ts";
 import { StatementCache } from "./statement_cache.ts";
 
@@ -554,14 +554,14 @@ export class Engine {
     const request = this.#pipeline.single;
     if (request === undefined) return this.#answersAtOnce();
     // A segment by itself, whose end changes nothing but its own state.
-    if (!isWholeExecution(request) || this.#altered || this.#retries.count > 0) return false;
+    if (!isPlanned(request) || this.#altered || this.#retries.count > 0) return false;
     if (this.#culprit !== null || this.#writer.describesFirst) return false;
     const framer = this.#framer;
-    const end = endOfOnlyRow(framer, SETTLED);
+    const end = endOfOnlyRow(framer, TAG_AND_READY);
     const status = this.session.transactionStatus;
-    if (end === 0 || framer.bytes[end + SETTLED.length] !== status) return false;
+    if (end === 0 || framer.bytes[end + TAG_AND_READY.length] !== status) return false;
     this.#decodeOnly(request, framer.end + HEADER, end);
-    framer.skipTo(end + SETTLED.length + 1);
+    framer.skipTo(end + TAG_AND_READY.length + 1);
     if (this.#ended !== null) return true;
     request.tag = ONE_ROW_TAG;
     request.phase = phase.DONE;
@@ -573,13 +573,13 @@ export class Engine {
   /** One of several of a segment. */
   #answersAtOnce(): boolean {
     const request = this.#pipeline.current;
-    if (request === undefined || !isWholeExecution(request) || request.asksFor !== null) return false;
+    if (request === undefined || !isPlanned(request) || request.asksFor !== null) return false;
     if (this.#culprit !== null || this.#writer.describesFirst) return false;
     const framer = this.#framer;
-    const end = endOfOnlyRow(framer, ANSWERED);
+    const end = endOfOnlyRow(framer, TAG);
     if (end === 0) return false;
     this.#decodeOnly(request, framer.end + HEADER, end);
-    framer.skipTo(end + ANSWERED.length);
+    framer.skipTo(end + TAG.length);
     if (this.#ended !== null) return true;
     request.tag = ONE_ROW_TAG;
     request.phase = phase.DONE;
@@ -1020,7 +1020,7 @@ export class Engine {
 }
 
 /** Whether the server is to bind and execute what is planned already, and nobody watches how. */
-function isWholeExecution(request: Request): boolean {
+function isPlanned(request: Request): boolean {
   if (request.phase !== phase.BIND || request.kind !== EXTENDED) return false;
   const { plan } = request;
   if (plan === null || request.failure !== null || request.trace !== null) return false;

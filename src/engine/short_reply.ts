@@ -1,8 +1,8 @@
 /**
- * The reply of a SELECT that finds one row, which most queries are: BindComplete, DataRow, CommandComplete, and mostly
- * ReadyForQuery.
+ * The reply of a SELECT that finds one row, which most queries are: BindComplete, DataRow, CommandComplete, and
+ * ReadyForQuery where it is a segment by itself.
  *
- * Found whole it is worked off at once, to the same effect as message by message, in less time: see the prepared ones of
+ * Found at hand it is worked off at once, to the same effect as message by message, in less time: see the prepared ones of
  * bench/micro/pipeline_bench.ts.
  */
 
@@ -14,9 +14,9 @@ export const ONE_ROW_TAG = "SELECT 1";
 const ENCODER: TextEncoder = new TextEncoder();
 
 /** What follows the row where more is to come before the next ReadyForQuery. */
-export const ANSWERED: Uint8Array = ENCODER.encode(`C\0\0\0\r${ONE_ROW_TAG}\0`);
+export const TAG: Uint8Array = ENCODER.encode(`C\0\0\0\r${ONE_ROW_TAG}\0`);
 /** What follows the row of a segment by itself, up to the transaction status. */
-export const SETTLED: Uint8Array = ENCODER.encode(`C\0\0\0\r${ONE_ROW_TAG}\0Z\0\0\0\x05`);
+export const TAG_AND_READY: Uint8Array = ENCODER.encode(`C\0\0\0\r${ONE_ROW_TAG}\0Z\0\0\0\x05`);
 
 /**
  * Where the row ends, in the framer's bytes, when such a reply begins with its BindComplete and is at hand with what is to

@@ -26,6 +26,8 @@ export const ALL_TEXT: Uint8Array = new Uint8Array(2);
 /** The end of a Bind that asks for them. */
 export const ALL_TEXT_END: BindEnd = bindEnd(ALL_TEXT);
 
+const UNNAMED_HEAD: Uint8Array = bindHead("");
+
 /** A statement that the server knows, or is being told of. */
 export class Statement {
   readonly key: string;
@@ -39,11 +41,12 @@ export class Statement {
   /** Fields as described, `null` when no rows are returned. */
   fields: readonly Field[] | null = null;
   #plans: StatementPlan[] = [];
-  #bindHead: Uint8Array | null = null;
+  #bindHead: Uint8Array | null;
 
   constructor(key: string, name: string) {
     this.key = key;
     this.name = name;
+    this.#bindHead = name === "" ? UNNAMED_HEAD : null;
   }
 
   /** What its Binds begin with, made on first use. */

@@ -20,7 +20,7 @@ export function beginBind(writer: Writer, statement: string, portal: string = ""
 
 /** What a Bind for the unnamed portal begins with, up to the statement's name; its length is not filled in. */
 export function bindHead(statement: string): Uint8Array {
-  const writer = new Writer(64);
+  const writer = new Writer(7 + 3 * statement.length); // as much as the name may take
   beginBind(writer, statement);
   return writer.take();
 }
@@ -37,7 +37,7 @@ export interface BindEnd {
 
 /** @param resultFormats the codes, behind their number */
 export function bindEnd(resultFormats: Uint8Array): BindEnd {
-  const writer = new Writer(64);
+  const writer = new Writer(resultFormats.length + 15); // kept as it is
   writer.bytes(resultFormats);
   writeExecute(writer, "", 0);
   const executed = writer.length;

@@ -248,16 +248,6 @@ export class Writer {
   patchInt16(mark: number, value: number): void {
     this.#view.setInt16(this.#start + mark, value);
   }
-
-  /** Leaves `size` zero bytes to be patched. */
-  skip(size: number): void {
-    this.ensure(size);
-    const bytes = this.#bytes;
-    const end = this.#end + size;
-    if (size <= SHORT) { for (let at = this.#end; at < end; at++) bytes[at] = 0; }
-    else bytes.fill(0, this.#end, end);
-    this.#end = end;
-  }
 }
 
 function failLength(length: number): never {

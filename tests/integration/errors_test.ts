@@ -145,6 +145,17 @@ const CALLERS: Readonly<Record<string, (connection: Connection) => Promise<unkno
   awaitsDescribe: async function awaitsDescribe({ sql }) {
     await sql`selec 1`.describe();
   },
+  awaitsRowsOfAnUnknownType: async function awaitsRowsOfAnUnknownType(connection) {
+    await connection.exec("create type pg_temp.mood as enum ('calm')");
+    const types = {
+      mood: {
+        decodeText(): never {
+          throw new ValueError("Expected another mood");
+        },
+      },
+    };
+    await connection.query("select 'calm'::pg_temp.mood as mood", [], { types });
+  },
   awaitsAll: async function awaitsAll({ sql }) {
     await Promise.all([sql`select 1`, sql`selec 1`.one()]);
   },

@@ -34,6 +34,36 @@ test("beginBind() opens a Bind of a portal and a statement", () => {
   );
 });
 
+test("a Bind from bindHead() and bindEnd() is what the messages are by themselves", () => {
+  for (const name of ["", "s1", "p0123456789_zz", "ä".repeat(40)]) {
+    for (
+      const formats of [[0, 0], [0, 1, 0, 1], [0, 30, ...Array(60).fill(1)]].map((each) =>
+        Uint8Array.from(each)
+      )
+    ) {
+      const plain = new Writer(16);
+      const mark = frontend.beginBind(plain, name);
+      plain.int32(0);
+      plain.bytes(formats);
+      plain.endMessage(mark);
+      frontend.writeExecute(plain, "", 0);
+      const executed = plain.length;
+      frontend.writeSync(plain);
+      const wanted = plain.take();
+      const end = frontend.bindEnd(formats);
+      for (const rest of [end.executed, end.synced]) {
+        const writer = new Writer(16);
+        const mark = writer.beginWith(frontend.bindHead(name));
+        writer.int32(0);
+        writer.endWith(mark, rest, end.inBind);
+        assert.deepEqual(writer.take(), wanted.subarray(0, rest === end.synced ? wanted.length : executed));
+      }
+      // Kept with every plan of a statement: no slab behind it.
+      assert.equal(end.synced.buffer.byteLength, formats.length + 15);
+    }
+  }
+});
+
 test("writeCancelRequest() echoes keys of any length", () => {
   assertBytes(
     (writer) => frontend.writeCancelRequest(writer, 4711, Uint8Array.of(1, 2, 3, 0xff)),

@@ -70,9 +70,9 @@ test("Writer.patchInt32() and patchInt16() find their marks after the slab was r
   writer.bytes(new Uint8Array(65_000));
   writer.take();
   const long = writer.mark();
-  writer.skip(4);
+  writer.int32(0);
   const short = writer.mark();
-  writer.skip(2);
+  writer.int16(0);
   writer.bytes(new Uint8Array(300_000));
   writer.patchInt32(long, -2);
   writer.patchInt16(short, 0x1234);
@@ -81,12 +81,45 @@ test("Writer.patchInt32() and patchInt16() find their marks after the slab was r
   assert.equal(hex(taken.subarray(0, 8)), "ff ff ff fe 12 34 00 00");
 });
 
-test("Writer.skip() leaves zeros where something was written and rewound", () => {
-  const writer = new Writer();
-  writer.bytes(Uint8Array.of(1, 2, 3, 4));
-  writer.rewind(0);
-  writer.skip(4);
-  assert.equal(hex(writer.take()), "00 00 00 00");
+test("a message written from a kept head and a kept end counts what belongs to it", () => {
+  const writer = new Writer(16);
+  writer.uint8(0xaa);
+  const mark = writer.beginWith(Uint8Array.of(0x42, 9, 9, 9, 9, 7));
+  writer.bytes(new Uint8Array(40).fill(1));
+  writer.endWith(mark, Uint8Array.of(2, 3, 0x53, 0, 0, 0, 4), 2);
+  const taken = writer.take();
+  assert.equal(hex(taken.subarray(0, 8)), "aa 42 00 00 00 2f 07 01");
+  assert.equal(hex(taken.subarray(46)), "01 02 03 53 00 00 00 04");
+});
+
+test("a size is filled in over what was written there and rewound, also when the slab is replaced meanwhile", () => {
+  for (const length of [0, 3, 100, 70_000]) {
+    const writer = new Writer(16);
+    writer.bytes(Uint8Array.of(1, 2, 3, 4, 5));
+    writer.rewind(1);
+    const mark = writer.beginSized();
+    writer.bytes(new Uint8Array(length));
+    writer.endSized(mark);
+    const taken = writer.take();
+    assert.equal(taken.length, 5 + length);
+    assert.equal(new DataView(taken.buffer, taken.byteOffset).getInt32(1), length);
+  }
+});
+
+test("Writer.formatCodes() writes a code for each value, text past 31, and the number of values", () => {
+  for (const count of [0, 1, 2, 31, 32, 33, 300, 65_535]) {
+    for (const binary of [0, 1, 0b101, 0x7fff_ffff, -1]) {
+      const writer = new Writer(16);
+      writer.uint8(0xaa);
+      assert.equal(writer.formatCodes(count, binary), 3);
+      const taken = writer.take();
+      const view = new DataView(taken.buffer, taken.byteOffset);
+      assert.equal(taken.length, 5 + 2 * count);
+      assert.deepEqual([view.getUint16(1), view.getUint16(3 + 2 * count)], [count, count]);
+      const codes = Array.from({ length: count }, (_, i) => view.getUint16(3 + 2 * i));
+      assert.deepEqual(codes, codes.map((_, i) => i > 31 ? 0 : binary >>> i & 1));
+    }
+  }
 });
 
 test("Writer never writes over what was taken", () => {
