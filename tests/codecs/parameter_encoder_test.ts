@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
+import process from "node:process";
 import { test } from "node:test";
 import { ArrayValue, isAmbiguous, Json, snapshot, Typed } from "../../src/codecs/parameter.ts";
 import { encodeParameters, parameterTypes } from "../../src/codecs/parameter_encoder.ts";
 import { createRegistry } from "../../src/codecs/registry.ts";
 import { ValueError } from "../../src/errors.ts";
 import { Writer } from "../../src/wire/writer.ts";
+import { seededRandom } from "../_support/proxy.ts";
 import { hex, toHex } from "./codec_cases.ts";
 
 const registry = createRegistry();
@@ -214,6 +216,49 @@ test("values no type takes are refused, with their position", () => {
     () => encode(["a", null, undefined], null),
     /^ValueError: Cannot encode parameter \$3: expected a value or null, received undefined$/,
   );
+});
+
+test("in a list of any length each value is sent as it is sent alone", () => {
+  const kinds: readonly (readonly [unknown, number])[] = [
+    [7, INT4],
+    ["7", INT4],
+    [null, INT4],
+    [1.5, INT4], // has no binary form for the type
+    [true, BOOL],
+    [new Typed(null, INT4), INT4],
+    [new Typed(8, INT4), 0],
+    ["ä", TEXT],
+    [Uint8Array.of(1, 2), BYTEA],
+  ];
+  const seed = Number(process.env["PIPEGRES_TEST_SEED"] ?? Date.now() % 1_000_000);
+  console.log(`PIPEGRES_TEST_SEED=${seed}`);
+  const random = seededRandom(seed);
+  for (let round = 0; round < 2_000; round++) {
+    // Around the number of values whose formats are noted in bits, and far past it.
+    const count = [1, 2, 3, 27, 28, 29, 31, 32, 33, 200][Math.floor(random() * 10)]!;
+    const few = 1 + Math.floor(random() * kinds.length);
+    const list = Array.from({ length: count }, () => kinds[Math.floor(random() * few)]!);
+    const bytes = hex(encode(list.map(([value]) => value), list.map(([, type]) => type)));
+    const view = new DataView(bytes.buffer);
+    const codes = view.getUint16(0);
+    assert.ok(codes === 0 || codes === 1 || codes === count, `${codes} codes`);
+    assert.equal(view.getUint16(2 + 2 * codes), count);
+    let at = 4 + 2 * codes;
+    for (const [i, [value, type]] of list.entries()) {
+      const length = view.getInt32(at);
+      at += 4;
+      const body = bytes.subarray(at, at + Math.max(length, 0));
+      at += body.length;
+      const format = codes === 0 ? 0 : view.getUint16(codes === 1 ? 2 : 2 + 2 * i);
+      const sent = length === -1
+        ? "NULL"
+        : format === 0
+        ? `text:${new TextDecoder().decode(body)}`
+        : `binary:${toHex(body)}`;
+      assert.equal(sent, encodeOne(value, type), `value ${i} of ${count}`);
+    }
+    assert.equal(at, bytes.length);
+  }
 });
 
 test("65,535 parameters are written, 65,536 refused before anything is", () => {
