@@ -386,10 +386,13 @@ export class ConnectionPool implements RequestOwner {
       this.#demandsWrites = demandsWrites(target.options.targetSessionAttrs);
       connection = await openTarget(target, this.#ending.signal);
       await this.#prepare(connection);
+      // The pool may have been closed when the connection was open already, but nobody here knew.
+      this.#ending.signal.throwIfAborted();
       if (connection.closed) throw new PoolError("Connection lost at once");
     } catch (error) {
-      connection?.close(0);
-      return this.#onOpenFailed(entry, error);
+      const closed = connection?.close(0);
+      this.#onOpenFailed(entry, error);
+      return await closed;
     }
     this.#connectError = undefined;
     // What onConnect has begun to listen to ends with the connection, too.

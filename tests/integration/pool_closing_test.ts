@@ -4,6 +4,8 @@ import assert from "node:assert/strict";
 import { createServer, type Server, type Socket } from "node:net";
 import { test } from "node:test";
 import { ConfigurationError, ConnectionError, createPool, type Pool, PoolError } from "../../mod.ts";
+import { selectTransport } from "../../src/transport/select.ts";
+import type { TransportFactory } from "../../src/transport/transport.ts";
 import { counts, pidOf, terminate, withPool } from "../_support/pools.ts";
 import { startProxy } from "../_support/proxy.ts";
 import { ask, leavesNoSession, limit, testTarget, testUrl, until } from "../_support/server.ts";
@@ -231,6 +233,44 @@ test("await using closes the pool, also when its block throws", async () => {
     throw new Error("out of here");
   }, /out of here/);
   assert.deepEqual(counts(kept!), NOTHING);
+});
+
+/** The runtime's own transport, which calls `onReady` when a server has first said that it is ready. */
+async function announcing(onReady: () => void): Promise<TransportFactory> {
+  const factory = await selectTransport();
+  return {
+    ...factory,
+    async connect(target) {
+      const transport = await factory.connect(target);
+      const start = transport.start.bind(transport);
+      transport.start = (handler) =>
+        start({
+          onBytes(chunk) {
+            const isReady = chunk.at(-6) === 0x5a /* 'Z' */;
+            handler.onBytes(chunk);
+            if (isReady) onReady();
+          },
+          onEnd: (cause) => handler.onEnd(cause),
+        });
+      return transport;
+    },
+  };
+}
+
+test("close() at any step of a connection that has just been opened leaves it to nobody", async () => {
+  for (let steps = 0; steps < 40; steps++) {
+    let closed: Promise<void> | undefined;
+    const transport = await announcing(async () => {
+      for (let i = 0; i < steps; i++) await undefined;
+      closed ??= pool.close({ timeout: 0 });
+    });
+    const pool: Pool = createPool(testUrl(), { transport, max: 1 });
+    const query = pool.query("select 1").catch((error) => error);
+    await limit(until(() => closed !== undefined, 5_000, "ready"), 6_000);
+    await limit(closed!, 5_000, `close after ${steps} steps`);
+    assert.deepEqual(counts(pool), NOTHING, `closed ${steps} steps after the server was ready`);
+    await limit(query, 1_000, "the query");
+  }
 });
 
 leavesNoSession();
