@@ -44,7 +44,7 @@ import {
 import { RequestWriter } from "./request_writer.ts";
 import { link, mayRepeat, Retries } from "./retries.ts";
 import type { Session } from "./session.ts";
-import { endOfOnlyRow, ONE_ROW_TAG, TAG, TAG_AND_READY } from "./short_reply.ts";
+import { COMMAND_COMPLETE, COMMAND_COMPLETE_AND_READY, endOfOnlyRow, ONE_ROW_TAG } from "./short_reply.ts";
 import { isDefinition } from "./session_names.ts";
 import { StatementCache } from "./statement_cache.ts";
 
@@ -557,11 +557,11 @@ export class Engine {
     if (!isPlanned(request) || this.#altered || this.#retries.count > 0) return false;
     if (this.#culprit !== null || this.#writer.describesFirst) return false;
     const framer = this.#framer;
-    const end = endOfOnlyRow(framer, TAG_AND_READY);
+    const end = endOfOnlyRow(framer, COMMAND_COMPLETE_AND_READY);
     const status = this.session.transactionStatus;
-    if (end === 0 || framer.bytes[end + TAG_AND_READY.length] !== status) return false;
+    if (end === 0 || framer.bytes[end + COMMAND_COMPLETE_AND_READY.length] !== status) return false;
     this.#decodeOnly(request, framer.end + HEADER, end);
-    framer.skipTo(end + TAG_AND_READY.length + 1);
+    framer.skipTo(end + COMMAND_COMPLETE_AND_READY.length + 1);
     if (this.#ended !== null) return true;
     request.tag = ONE_ROW_TAG;
     request.phase = phase.DONE;
@@ -576,10 +576,10 @@ export class Engine {
     if (request === undefined || !isPlanned(request) || request.asksFor !== null) return false;
     if (this.#culprit !== null || this.#writer.describesFirst) return false;
     const framer = this.#framer;
-    const end = endOfOnlyRow(framer, TAG);
+    const end = endOfOnlyRow(framer, COMMAND_COMPLETE);
     if (end === 0) return false;
     this.#decodeOnly(request, framer.end + HEADER, end);
-    framer.skipTo(end + TAG.length);
+    framer.skipTo(end + COMMAND_COMPLETE.length);
     if (this.#ended !== null) return true;
     request.tag = ONE_ROW_TAG;
     request.phase = phase.DONE;

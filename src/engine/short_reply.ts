@@ -11,12 +11,17 @@ import type { Framer } from "../wire/framer.ts";
 /** The command tag of such a reply. */
 export const ONE_ROW_TAG = "SELECT 1";
 
-const ENCODER: TextEncoder = new TextEncoder();
-
 /** What follows the row where more is to come before the next ReadyForQuery. */
-export const TAG: Uint8Array = ENCODER.encode(`C\0\0\0\r${ONE_ROW_TAG}\0`);
+export const COMMAND_COMPLETE: Uint8Array = ascii(`C\0\0\0\r${ONE_ROW_TAG}\0`);
 /** What follows the row of a segment by itself, up to the transaction status. */
-export const TAG_AND_READY: Uint8Array = ENCODER.encode(`C\0\0\0\r${ONE_ROW_TAG}\0Z\0\0\0\x05`);
+export const COMMAND_COMPLETE_AND_READY: Uint8Array = Uint8Array.of(
+  ...COMMAND_COMPLETE,
+  ...ascii("Z\0\0\0\x05"),
+);
+
+function ascii(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}
 
 /**
  * Where the row ends, in the framer's bytes, when such a reply begins with its BindComplete and is at hand with what is to

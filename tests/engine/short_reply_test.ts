@@ -2,7 +2,12 @@
 
 import { test } from "node:test";
 import assert from "node:assert/strict";
-import { endOfOnlyRow, ONE_ROW_TAG, TAG, TAG_AND_READY } from "../../src/engine/short_reply.ts";
+import {
+  COMMAND_COMPLETE,
+  COMMAND_COMPLETE_AND_READY,
+  endOfOnlyRow,
+  ONE_ROW_TAG,
+} from "../../src/engine/short_reply.ts";
 import { type Request, type RowPlanner, SYNC_SHARED } from "../../src/engine/request.ts";
 import { ValueError } from "../../src/errors.ts";
 import { Framer } from "../../src/wire/framer.ts";
@@ -183,7 +188,7 @@ test("a short reply is found where it is one, and nowhere else", () => {
     const framer = new Framer(1 << 20);
     framer.feed(reply);
     framer.next();
-    return endOfOnlyRow(framer, TAG_AND_READY) !== 0;
+    return endOfOnlyRow(framer, COMMAND_COMPLETE_AND_READY) !== 0;
   });
   assert.deepEqual(found.map(([name]) => name), [
     "one row",
@@ -203,7 +208,7 @@ test("its row ends where its DataRow does, if all that is to follow is there", (
     return endOfOnlyRow(framer, following);
   };
   const end = bindComplete.length + dataRow(["1"]).length;
-  for (const following of [TAG, TAG_AND_READY]) {
+  for (const following of [COMMAND_COMPLETE, COMMAND_COMPLETE_AND_READY]) {
     assert.equal(find(oneRow, 1 << 20, following), end);
     assert.equal(find(oneRow, 10, following), 0, "a row past the limit");
     for (let length = 6; length < end + following.length; length++) {
