@@ -83,6 +83,8 @@ export class CopyOperation {
     if (this.#paused === !reading || !reading && (settled || failure !== null)) return;
     this.#paused = !reading;
     this.#connection.setReading(reading);
+    // An error behind the data, in the same chunk, has been read nevertheless: ReadyForQuery is nobody's to wait for.
+    if (!reading) queueMicrotask(() => this.failed && this.setReading(true));
   }
 
   /** The session's DateStyle and TimeZone, where the style is not ISO. */
@@ -141,6 +143,8 @@ export class CopyOperation {
     } else if (!this.#request.settled && !this.#request.aborted) {
       this.#request.aborted = true;
       this.#request.fail(() => reason as Error);
+      // The answer to the cancel has to be read.
+      if (this.#attachment !== undefined) this.setReading(true);
       this.#attachment?.giveUp(this.#request);
     }
     if (this.#attachment !== undefined) await this.settled;

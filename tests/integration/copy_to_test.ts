@@ -2,7 +2,9 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Connection, createPool, type Transaction } from "../../mod.ts";
+import { connect, type Connection, createPool, type Transaction, ValueError } from "../../mod.ts";
+import { selectTransport } from "../../src/transport/select.ts";
+import type { TransportFactory, TransportHandler } from "../../src/transport/transport.ts";
 import { ask, leavesNoSession, limit, testUrl, uniqueName, until } from "../_support/server.ts";
 import { rejectionOf, sleep, withConnection } from "../_support/session.ts";
 
@@ -157,6 +159,99 @@ test("an error of the server midway comes at once", async () => {
     assert.equal((await rejectionOf(rest())).code, "22012");
     await assertUsable(conn);
   });
+});
+
+/** The runtime's own transport, which gives whole replies at once, but the ReadyForQuery at their end by itself. */
+async function gathering(): Promise<TransportFactory> {
+  const factory = await selectTransport();
+  return {
+    ...factory,
+    async connect(target) {
+      const transport = await factory.connect(target);
+      let gathered: Uint8Array[] = [];
+      let ready: Uint8Array | undefined;
+      let established = false;
+      let paused = false;
+      let handler: TransportHandler;
+      const release = () => {
+        if (ready === undefined || paused) return;
+        const last = ready;
+        ready = undefined;
+        handler.onBytes(last);
+      };
+      const { start, pauseReading, resumeReading } = transport;
+      transport.start = (given) => {
+        handler = given;
+        start.call(transport, {
+          onBytes(chunk) {
+            const isEnd = chunk.at(-6) === 0x5a; // 'Z'
+            if (!established) {
+              established = isEnd;
+              return handler.onBytes(chunk);
+            }
+            gathered.push(chunk.slice());
+            if (!isEnd) return;
+            const bytes = new Uint8Array(gathered.reduce((sum, each) => sum + each.length, 0));
+            let at = 0;
+            for (const each of gathered) {
+              bytes.set(each, at);
+              at += each.length;
+            }
+            gathered = [];
+            ready = bytes.subarray(-6);
+            handler.onBytes(bytes.subarray(0, -6));
+            setTimeout(release, 1);
+          },
+          onEnd: (cause) => handler.onEnd(cause),
+        });
+      };
+      transport.pauseReading = () => {
+        paused = true;
+        pauseReading.call(transport);
+      };
+      transport.resumeReading = () => {
+        paused = false;
+        resumeReading.call(transport);
+        setTimeout(release, 1);
+      };
+      return transport;
+    },
+  };
+}
+
+test("an error in one chunk with more data than may wait leaves the connection to be read", async () => {
+  const connection = await limit(connect(testUrl(), { transport: await gathering() }));
+  try {
+    const text = "copy (select 1 / (90000 - i), 'x' from generate_series(1, 100000) i) to stdout";
+    for (let i = 0; i < 3; i++) {
+      assert.equal((await rejectionOf(textOf(connection.copyTo(text)))).code, "22012");
+      await assertUsable(connection);
+      assert.equal((await rejectionOf(collect(connection.copyTo(text).rows()))).code, "22012");
+      await assertUsable(connection);
+    }
+  } finally {
+    await limit(connection.close({ timeout: 0 }));
+  }
+});
+
+test("a row that cannot be decoded, longer than may wait, leaves the connection to be read", async () => {
+  const types = {
+    text: {
+      decodeText(): never {
+        throw new ValueError("Expected another text");
+      },
+    },
+  };
+  const connection = await limit(connect(testUrl(), { types }));
+  try {
+    const text = "copy (select repeat('x', 1000000) from generate_series(1, 100)) to stdout (format text)";
+    const rows = connection.copyTo(text).rows();
+    const error = await limit(rejectionOf(collect(rows)), 3_000, "the row's error");
+    assert.match(String(error), /expected another text/);
+    assert.deepEqual((await limit(connection.query("select 1::int4 as a"), 2_000)).rows, [{ a: 1 }]);
+  } finally {
+    await limit(connection.close({ timeout: 0 }));
+  }
 });
 
 test("a slow reader keeps the server waiting", async () => {
